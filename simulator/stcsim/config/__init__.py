@@ -1,0 +1,1 @@
+"""Strict YAML, the configuration models and overrides; knows nothing of simulation."""

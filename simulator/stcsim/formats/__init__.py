@@ -1,0 +1,1 @@
+"""Plug-ins that encode operands; no timing, no machines."""

@@ -1,0 +1,1 @@
+"""Instruction tables, programs and what each instruction computes; knows nothing of timing."""

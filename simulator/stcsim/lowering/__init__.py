@@ -1,0 +1,1 @@
+"""Plug-ins that turn a problem into per-warp programs; no cycles."""

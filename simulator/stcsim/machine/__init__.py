@@ -1,0 +1,1 @@
+"""The cycle engines and their datapaths; no files, no YAML, no networks."""

@@ -1,0 +1,1 @@
+"""Problems and their operand patterns, real or generated; knows nothing of formats."""
