@@ -1,0 +1,102 @@
+"""What a machine file says: an SM, its tensor core and how many there are.
+
+Every field has a unit in its value (`stcsim.units`) or in its name.  The part
+of ``tensor_core`` that only one datapath understands (the accumulator buffer
+of the outer product, say) is described by the options that the datapath
+registers, so that an option without its datapath is an error.  Knows nothing
+of simulation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, create_model
+
+from stcsim.units import Bytes, Hertz
+
+Dtype = Literal["fp16", "bf16", "tf32", "int8"]
+"""Operand types; `stcsim.config.machine.ELEMENT_BITS` gives their stored size."""
+
+ELEMENT_BITS: dict[str, int] = {"fp16": 16, "bf16": 16, "tf32": 32, "int8": 8}
+"""Bits of one stored operand element.  tf32 operands are stored as fp32 words."""
+
+Positive = Annotated[int, Field(ge=1)]
+NotNegative = Annotated[int, Field(ge=0)]
+
+
+class Section(BaseModel):
+    """Base of every configuration model: frozen, and a key that it does not know is an error."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class InstructionTiming(Section):
+    """When an instruction may follow another, and when its result is there."""
+
+    interval_cycles: Positive = Field(
+        description="Cycles for which one issue occupies its pipe (initiation interval)."
+    )
+    latency_cycles: Positive = Field(
+        description="Cycles from issue to the first cycle in which an instruction that reads the result may issue."
+    )
+
+
+class SharedMemory(Section):
+    """Shared memory of one SM, as far as it bounds how many CTAs are resident."""
+
+    capacity: Bytes = Field(description="Largest shared memory of one SM.")
+    reserved_per_cta: Bytes = Field(description="Taken by the system for each resident CTA.")
+
+
+class TensorCore(Section):
+    """The tensor cores of one sub-core, taken together, since one warp instruction drives them together."""
+
+    datapaths: tuple[str, ...] = Field(min_length=1, description="Datapaths that this tensor core has.")
+    macs_per_cycle: dict[Dtype, Positive] = Field(
+        min_length=1, description="Physical multipliers of one sub-core by operand type, in MACs per cycle."
+    )
+    instructions: dict[str, InstructionTiming] = Field(
+        min_length=1, description="Interval and latency of every tensor instruction, by mnemonic."
+    )
+
+
+class Machine(Section):
+    """A GPU."""
+
+    name: str = Field(description="Equals the file's name.")
+    summary: str = Field(description="One line for listings.")
+    clock: Hertz = Field(description="SM clock; cycles are primary, time is derived from it.")
+    sms: Positive = Field(description="Streaming multiprocessors.")
+    sub_cores_per_sm: Positive = Field(description="Sub-cores (SM sub-partitions), one warp issue per cycle each.")
+    warp_slots_per_sm: Positive = Field(description="Most resident warps of one SM.")
+    cta_slots_per_sm: Positive = Field(description="Most resident CTAs of one SM.")
+    registers_per_sm: Positive = Field(description="32-bit registers of one SM.")
+    registers_per_warp_unit: Positive = Field(description="Registers are given to warps in multiples of this.")
+    shared_memory: SharedMemory
+    scheduler: Literal["gto", "lrr"] = Field(
+        description="Which ready warp issues: gto stays with the last one, else takes the oldest; lrr goes round."
+    )
+    tensor_core: TensorCore
+    kernels: tuple[str, ...] = Field(min_length=1, description="Kernels to run when none is named, best first.")
+
+
+def compose_machine(options: Iterable[type[Section]]) -> type[Machine]:
+    """Return the `Machine` model whose tensor core also takes the given datapath options.
+
+    Parameters
+    ----------
+    options : iterable of type
+        The options models of the datapaths that the machine's file lists, each a `Section`.
+
+    Returns
+    -------
+    model : type
+        A subclass of `Machine`; its ``tensor_core`` is an instance of every options model too.
+    """
+    bases = tuple(dict.fromkeys(options))
+    if not bases:
+        return Machine
+    tensor_core = create_model("TensorCore", __base__=(TensorCore, *bases))
+    return create_model("Machine", __base__=Machine, tensor_core=(tensor_core, Field()))

@@ -1,0 +1,105 @@
+"""What a study file says: machines with their kernels, and workloads with their operands.
+
+The options of a pattern generator are validated by the generator's own schema
+(`stcsim.study` does that), so ``pattern`` is only a mapping here.  Knows
+nothing of simulation.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal, Self
+
+from pydantic import Field, model_validator
+
+from stcsim.config.machine import Dtype, NotNegative, Section
+
+Role = Literal["weight", "activation"]
+Adapt = Literal["error", "dense", "prune"]
+SparseSide = Literal["as_given", "weight", "a", "b", "auto"]
+Engine = Literal["numba", "reference"]
+
+
+class Target(Section):
+    """A machine and the kernels to run on it."""
+
+    machine: str = Field(description="Name of a shipped machine, or the path of a machine file.")
+    kernels: tuple[str, ...] | None = Field(
+        default=None, min_length=1, description="Kernels to run; left out: the first one of the machine's list."
+    )
+
+
+class Baseline(Section):
+    """What speed-ups are measured against."""
+
+    machine: str = Field(description="Machine of the baseline, as named under machines.")
+    kernel: str | None = Field(default=None, description="Its kernel; left out: the first one run there.")
+
+
+class OperandSource(Section):
+    """Where the non-zero pattern of one operand comes from: a generator or a file."""
+
+    role: Role = Field(description="Whether the operand is a weight or an activation.")
+    pattern: dict[str, Any] | None = Field(
+        default=None, description="A generator and its options: {generator: uniform, density: 0.3}."
+    )
+    file: str | None = Field(
+        default=None,
+        description="A .smtx, .npy or .npz file, relative to the study's folder or to the shipped data.",
+    )
+    key: str | None = Field(default=None, description="Which pattern of an .npz file.")
+    transpose: bool = Field(default=False, description="Whether the file holds the transposed operand.")
+
+    @model_validator(mode="after")
+    def _one_source(self) -> Self:
+        if (self.pattern is None) == (self.file is None):
+            message = "must have either pattern or file, not " + ("both" if self.file else "neither")
+            raise ValueError(message)
+        if self.file is None and (self.key is not None or self.transpose):
+            message = "must name a file when it has key or transpose, not a pattern"
+            raise ValueError(message)
+        return self
+
+
+class GemmShape(Section):
+    """C[m,n] = A[m,k] B[k,n]."""
+
+    m: NotNegative = Field(description="Rows of A and C.")
+    n: NotNegative = Field(description="Columns of B and C.")
+    k: NotNegative = Field(description="Columns of A, rows of B.")
+
+
+class Workload(Section):
+    """One GEMM and its two operands."""
+
+    name: str = Field(min_length=1, description="For people only: a result never depends on it.")
+    gemm: GemmShape | None = Field(
+        default=None, description="Problem sizes; may be left out where both operands come from files."
+    )
+    a: OperandSource
+    b: OperandSource
+    seed: NotNegative = Field(default=0, description="Seed of this workload's generated patterns and values.")
+
+
+class Study(Section):
+    """A study: every workload on every machine with every one of its kernels."""
+
+    name: str = Field(min_length=1, description="Name of the study.")
+    summary: str = Field(default="", description="What the study asks.")
+    machines: tuple[Target, ...] = Field(min_length=1)
+    baseline: Baseline | None = Field(default=None, description="Left out: the first machine and kernel.")
+    workloads: tuple[Workload, ...] = Field(min_length=1)
+    dtype: Dtype = Field(default="fp16", description="Type of both operands.")
+    adapt: Adapt = Field(
+        default="error",
+        description="What to do with an operand that a kernel's format does not take: refuse it (error), run it "
+        "dense, or prune the weight onto the pattern and report the loss.",
+    )
+    sparse_side: SparseSide = Field(
+        default="weight",
+        description="Which operand goes to the side that a datapath wants sparse: the weight, a, b, the "
+        "faster of the two (auto), or the problem as given.",
+    )
+    engine: Engine = Field(default="numba", description="Cycle engine.")
+    check_tiles: NotNegative = Field(
+        default=2, description="Warp tiles of each run whose values are executed and checked; 0 is shown as off."
+    )
