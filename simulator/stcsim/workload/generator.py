@@ -1,0 +1,459 @@
+"""Generators of operand patterns: dense, uniform, nm, block, clustered.
+
+A study names a generator and gives its options; `generate` returns the pattern.
+Generators know shapes and seeds, and (for n:m) which axis is K; nothing of
+layers' names, formats or machines.
+
+Seeds: a pattern depends on its options, its shape, the seed and the stream number,
+on nothing else, and never on a name.  Draws are taken from the raw stream of
+numpy's PCG64, which numpy promises not to change; so a seed means the same
+pattern under every version of numpy.
+
+Densities are met exactly: `uniform` and `clustered` hold round(density * size)
+ones, not a binomial number of them, because what is studied is a matrix pruned to
+a given level; for `uniform` all such masks are equally likely.
+
+>>> pattern = generate(Uniform(density=0.25), (64, 32), seed=1)
+>>> pattern.nnz
+512
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from decimal import Decimal
+from typing import Annotated, Any, ClassVar, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import BeforeValidator, ConfigDict, Field, ValidationError, model_validator
+
+from stcsim.config.machine import Section
+from stcsim.errors import Problem, WorkloadError, must, unknown
+from stcsim.workload.operand import check_seed
+from stcsim.workload.pattern import BoolArray, DensePattern, MaskPattern, Pattern, check_shape
+
+_CHUNK_ELEMENTS = 1 << 22
+"""Elements drawn at a time: bounds temporary memory to about 64 MiB."""
+
+_ACCEPTED_FRACTIONS = "a fraction between 0 and 1, such as density: 0.3 or sparsity: 0.7"
+
+
+def check_fraction(value: object) -> float:
+    """Return a density or sparsity given as a number from 0 to 1.
+
+    Parameters
+    ----------
+    value : object
+        What the user wrote, already a number if it looked like one.
+
+    Returns
+    -------
+    fraction : float
+
+    Raises
+    ------
+    ValueError
+        If it is anything else; percentages are refused with the accepted spellings, because 50 and 0.5
+        both have been meant by somebody.
+    """
+    if isinstance(value, (int, float)) and not isinstance(value, bool) and 0 <= value <= 1:
+        return float(value)
+    message = must(f"must be {_ACCEPTED_FRACTIONS}", value)
+    percent = re.fullmatch(r"(\d+(?:\.\d+)?) *%?", str(value).strip())
+    if percent and 1 < Decimal(percent[1]) <= 100:
+        message += f" (did you mean {Decimal(percent[1]) / 100}?)"
+    raise ValueError(message)
+
+
+def density_of_sparsity(sparsity: float) -> float:
+    """Return 1 - `sparsity`, rounded as decimals are written: 0.7 gives 0.3."""
+    return float(1 - Decimal(repr(sparsity)))
+
+
+MAX_SPREAD = 4.0
+"""Largest relative standard deviation of density factors; real matrices stay below 1.5."""
+
+Fraction = Annotated[float, BeforeValidator(check_fraction)]
+Spread = Annotated[float, Field(ge=0, le=MAX_SPREAD, strict=True)]
+Count = Annotated[int, Field(ge=1, strict=True)]
+
+
+class RandomStream:
+    """Numbers drawn from the raw stream of PCG64.
+
+    Parameters
+    ----------
+    seed : int
+        Seed of the study or operand.
+    stream : int
+        Number of this stream under the seed; streams of one seed are independent of each other.
+    """
+
+    def __init__(self, seed: int, stream: int) -> None:
+        self._bits = np.random.PCG64(np.random.SeedSequence(check_seed(seed), spawn_key=(stream,)))
+
+    def words(self, count: int) -> NDArray[np.uint32]:
+        """Return `count` uniform 32-bit words."""
+        raw = np.asarray(self._bits.random_raw(-(-count // 2)), dtype="<u8")
+        return raw.view("<u4")[:count]
+
+    def uniform(self, count: int) -> NDArray[np.float64]:
+        """Return `count` numbers in [0, 1), each a multiple of 2**-53."""
+        raw = np.asarray(self._bits.random_raw(count), dtype=np.uint64)
+        return (raw >> np.uint64(11)).astype(np.float64) * 2.0**-53
+
+
+class GeneratorOptions(Section, ABC):
+    """Options of one generator, and the generator itself."""
+
+    name: ClassVar[str]
+
+    @abstractmethod
+    def draw(self, shape: tuple[int, int], random: RandomStream, k_axis: Literal[0, 1]) -> Pattern:
+        """Return a pattern of `shape`; `k_axis` is the axis of the operand along which K runs."""
+
+    def __str__(self) -> str:
+        options = ", ".join(f"{key}={value}" for key, value in self.model_dump().items())
+        return f"{self.name}({options})"
+
+
+def _describe_sparsity(schema: dict[str, Any]) -> None:
+    """Add the spelling `sparsity` to the JSON Schema, as the alternative of `density`."""
+    schema["properties"]["sparsity"] = {
+        "description": "1 - density; give one of the two.",
+        "maximum": 1,
+        "minimum": 0,
+        "type": "number",
+    }
+    schema["required"] = [name for name in schema.get("required", []) if name != "density"]
+    schema["oneOf"] = [{"required": ["density"]}, {"required": ["sparsity"]}]
+
+
+class _WithDensity(GeneratorOptions):
+    """Options with a density, which may be written as `sparsity` = 1 - density instead."""
+
+    model_config = ConfigDict(json_schema_extra=_describe_sparsity)
+    density: Fraction = Field(description="Share of non-zero elements; or give sparsity = 1 - density.")
+
+    @model_validator(mode="before")
+    @classmethod
+    def _accept_sparsity(cls, data: Any) -> Any:
+        if not isinstance(data, Mapping) or "sparsity" not in data:
+            return data
+        if "density" in data:
+            message = f"must give density or sparsity = 1 - density, not both ({_ACCEPTED_FRACTIONS})"
+            raise ValueError(message)
+        options = dict(data)
+        options["density"] = density_of_sparsity(check_fraction(options.pop("sparsity")))
+        return options
+
+
+class Dense(GeneratorOptions):
+    """No zeros at all."""
+
+    name: ClassVar[str] = "dense"
+
+    def draw(self, shape: tuple[int, int], random: RandomStream, k_axis: Literal[0, 1]) -> Pattern:
+        """Return the dense pattern; draws nothing."""
+        return DensePattern(shape)
+
+
+class Uniform(_WithDensity):
+    """Exactly round(density * size) ones at positions drawn without replacement."""
+
+    name: ClassVar[str] = "uniform"
+
+    def draw(self, shape: tuple[int, int], random: RandomStream, k_axis: Literal[0, 1]) -> Pattern:
+        """Draw each element alone, then mend the count at positions drawn uniformly.
+
+        Notes
+        -----
+        Given its count, a mask of independent elements is uniform over all masks of that count, and
+        clearing (or setting) uniformly chosen ones (zeros) keeps it so.
+        """
+        mask = np.empty(shape, dtype=np.bool_)
+        for chunk in _row_chunks(mask):
+            chunk[...] = _below(random, chunk.shape, self.density)
+        return _settle(mask, self.density, random)
+
+
+class Nm(GeneratorOptions):
+    """n ones at random places of every m consecutive elements along K (2:4 and its kin)."""
+
+    name: ClassVar[str] = "nm"
+    n: Count = Field(default=2, description="Ones kept in each group.")
+    m: Count = Field(default=4, description="Elements of a group, consecutive along K.")
+
+    @model_validator(mode="after")
+    def _fits(self) -> Nm:
+        if self.n > self.m:
+            raise ValueError(must(f"n must be at most m ({self.m})", self.n))
+        return self
+
+    def draw(self, shape: tuple[int, int], random: RandomStream, k_axis: Literal[0, 1]) -> Pattern:
+        """Fill every group along `k_axis`; a last group of w < m elements gets min(n, w) ones.
+
+        Notes
+        -----
+        The last group holds what pruning by magnitude would leave in it: padding is zero and never
+        among the n largest.  Selection goes element by element: the next one is taken with probability
+        (still wanted) / (still to come), which makes all choices of n among m equally likely.
+        """
+        by_k = np.empty((shape[k_axis], shape[1 - k_axis]), dtype=np.bool_)
+        for k0 in range(0, len(by_k), self.m):
+            group = by_k[k0 : k0 + self.m]
+            wanted = np.full(group.shape[1], min(self.n, len(group)), dtype=np.uint64)
+            for i, row in enumerate(group):
+                draws = random.words(row.size) * np.uint64(len(group) - i)
+                np.less(draws, wanted << np.uint64(32), out=row)
+                wanted -= row
+        return _frozen(by_k if k_axis == 0 else np.ascontiguousarray(by_k.T))
+
+
+class Block(_WithDensity):
+    """Blocks of rows x cols elements, each all ones or all zeros.
+
+    `density` is the share of blocks, met exactly: round(density * blocks).  Blocks cut off by the
+    edge count as whole ones, so that the share of elements can differ a little on ragged shapes.
+    """
+
+    name: ClassVar[str] = "block"
+    rows: Count = Field(description="Rows of a block, elements.")
+    cols: Count = Field(description="Columns of a block, elements.")
+
+    def draw(self, shape: tuple[int, int], random: RandomStream, k_axis: Literal[0, 1]) -> Pattern:
+        """Draw which blocks are ones as `uniform` does, then enlarge them."""
+        grid = (-(-shape[0] // self.rows), -(-shape[1] // self.cols))
+        blocks = Uniform(density=self.density).draw(grid, random, k_axis).mask()
+        mask = np.empty(shape, dtype=np.bool_)
+        wide = np.repeat(blocks, self.cols, axis=1)[:, : shape[1]]
+        for r in range(min(self.rows, shape[0])):
+            mask[r :: self.rows] = wide[: len(mask[r :: self.rows])]
+        return _frozen(mask)
+
+
+class Clustered(_WithDensity):
+    """Rows and columns of unlike density, as in matrices that were pruned for real.
+
+    An element is one with probability density * u[row] * v[column], cut at 1.  u and v are Weibull
+    factors of mean 1 with the given relative standard deviations (of lognormal, gamma and Weibull factors
+    these came nearest to the share of empty segments in real matrices); runs of `row_run` rows
+    (`col_run` columns) share one factor.  The whole mask then holds exactly round(density * size) ones.
+
+    Defaults are those of an attention projection, by moments of published statistics of the DLMC
+    matrix transformer/magnitude_pruning/0.9 encoder layer 0 q (Gale et al., "Sparse GPU kernels for
+    deep learning", SC 2020; 512 x 512, density 0.1): 32 x 32 tiles have a density of standard
+    deviation 0.0653, and segments of 32 rows of one column have 3.20 +- 3.23 ones, where uniform masks
+    give 0.0097 and 3.20 +- 1.70.  What a tile shares varies by sqrt(0.0653**2 - 0.0097**2) / 0.1 =
+    0.65: `row_spread`, over runs of 64 rows, a head.  A segment varies by
+    sqrt(3.23**2 - 1.70**2) / 3.2 = 0.86, and (1 + 0.86**2) = (1 + 0.65**2) * (1 + v**2) leaves
+    v = 0.47: `col_spread`.  Convolutions and feed-forward layers show spreads of 0.2 to 0.7 and no
+    runs (`row_run: 1`).  Rows and columns are those of the operand as it is given: a weight that stands
+    on the right of its product wants the row and column options exchanged.
+    """
+
+    name: ClassVar[str] = "clustered"
+    row_spread: Spread = Field(default=0.65, description="Relative standard deviation of row densities.")
+    col_spread: Spread = Field(default=0.47, description="Relative standard deviation of column densities.")
+    row_run: Count = Field(default=64, description="Consecutive rows that share one density factor.")
+    col_run: Count = Field(default=1, description="Consecutive columns that share one density factor.")
+
+    def draw(self, shape: tuple[int, int], random: RandomStream, k_axis: Literal[0, 1]) -> Pattern:
+        """Draw the factors, scale them to the density, draw the elements, mend the count uniformly."""
+        rows = _factors(shape[0], self.row_run, self.row_spread, random)
+        cols = _factors(shape[1], self.col_run, self.col_spread, random)
+        rows *= _scale_to_density(rows, cols, self.density)
+        mask = np.empty(shape, dtype=np.bool_)
+        row = 0
+        for chunk in _row_chunks(mask):
+            chunk[...] = _below(random, chunk.shape, rows[row : row + len(chunk), None] * cols)
+            row += len(chunk)
+        return _settle(mask, self.density, random)
+
+
+GENERATORS: dict[str, type[GeneratorOptions]] = {
+    options.name: options for options in (Block, Clustered, Dense, Nm, Uniform)
+}
+"""Every generator by its name in a study."""
+
+
+def generate(
+    options: GeneratorOptions,
+    shape: tuple[int, int],
+    *,
+    seed: int,
+    stream: int = 0,
+    k_axis: Literal[0, 1] = 1,
+) -> Pattern:
+    """Return the pattern that `options` describe.
+
+    Parameters
+    ----------
+    options : GeneratorOptions
+        Which generator, and its options.
+    shape : tuple of int
+        (rows, columns) of the operand; sizes may be 0.
+    seed : int
+        From 0 to 2**64 - 1.
+    stream : int, 0 or more
+        Tells patterns of one seed apart, such as the two operands of a GEMM (0 for A, 1 for B).
+    k_axis : {0, 1}
+        Axis along which K runs: 1 for an A (m, k), 0 for a B (k, n).  Matters to `nm` alone.
+
+    Returns
+    -------
+    pattern : Pattern
+
+    Raises
+    ------
+    WorkloadError
+        If the shape or the seed is not valid.
+    """
+    return options.draw(check_shape(shape), RandomStream(seed, stream), k_axis)
+
+
+def parse_options(
+    name: str, options: Mapping[str, Any], *, path: str = "", file: str | None = None
+) -> GeneratorOptions:
+    """Return the checked options of the generator called `name`.
+
+    Parameters
+    ----------
+    name : str
+        A key of `GENERATORS`.
+    options : mapping
+        As written by the user, without the generator's name.
+    path : str, optional
+        Dotted path of the options in their file, for messages.
+    file : str, optional
+        The file, for messages.
+
+    Raises
+    ------
+    WorkloadError
+        With all problems at once, if there is no such generator or its options do not hold.
+    """
+    if name not in GENERATORS:
+        raise WorkloadError(Problem(unknown("generator", name, GENERATORS), file=file, path=path or None))
+    model = GENERATORS[name]
+    try:
+        return model.model_validate(dict(options))
+    except ValidationError as fault:
+        accepted = [*model.model_fields, *(["sparsity"] if issubclass(model, _WithDensity) else [])]
+        problems = []
+        for error in fault.errors():
+            parts = [path, *(str(part) for part in error["loc"])]
+            if error["type"] == "extra_forbidden":
+                message = unknown(f"option of {name}", error["loc"][-1], accepted)
+            elif error["type"] == "missing":
+                message = (
+                    f"must be given ({_ACCEPTED_FRACTIONS})"
+                    if error["loc"] == ("density",)
+                    else "must be given"
+                )
+            elif error["type"] == "value_error":
+                message = str(error["ctx"]["error"])
+            else:
+                message = must(error["msg"].replace("Input should be", "must be"), error["input"])
+            problems.append(
+                Problem(message, file=file, path=".".join(part for part in parts if part) or None)
+            )
+        raise WorkloadError(problems) from None
+
+
+def _row_chunks(mask: BoolArray) -> list[BoolArray]:
+    """Split a mask into views of whole rows, about `_CHUNK_ELEMENTS` elements each."""
+    rows = max(1, _CHUNK_ELEMENTS // max(1, mask.shape[1]))
+    return [mask[r : r + rows] for r in range(0, len(mask), rows)]
+
+
+def _below(
+    random: RandomStream, shape: tuple[int, ...], probability: float | NDArray[np.float64]
+) -> BoolArray:
+    """Draw True with the given probability (cut at 1), independently for each element of `shape`."""
+    thresholds = np.minimum(np.multiply(probability, 2.0**32), 2.0**32 - 1).astype(np.uint32)
+    return random.words(math.prod(shape)).reshape(shape) < thresholds
+
+
+def _settle(mask: BoolArray, density: float, random: RandomStream) -> Pattern:
+    """Set or clear uniformly drawn elements of `mask` until round(density * size) are ones."""
+    target = round(density * mask.size)
+    if target == mask.size:
+        return DensePattern((mask.shape[0], mask.shape[1]))
+    nnz = int(np.count_nonzero(mask))
+    has_surplus = nnz > target
+    n_open = abs(nnz - target)
+    flat = mask.reshape(-1)
+    while n_open:
+        candidates = nnz if has_surplus else mask.size - nnz
+        if candidates * 64 < mask.size:
+            chosen = np.flatnonzero(flat == has_surplus)
+            chosen = chosen[np.argsort(random.uniform(chosen.size), kind="stable")]
+        else:
+            draws = random.uniform(n_open * 2 * mask.size // candidates + 16) * mask.size
+            positions = draws.astype(np.int64)
+            positions = positions[flat[positions] == has_surplus]
+            chosen = positions[np.sort(np.unique(positions, return_index=True)[1])]
+        chosen = chosen[:n_open]
+        flat[chosen] = not has_surplus
+        nnz += -chosen.size if has_surplus else chosen.size
+        n_open -= chosen.size
+    return _frozen(mask)
+
+
+def _frozen(mask: BoolArray) -> MaskPattern:
+    """Hand a freshly made mask over to a pattern without a copy."""
+    mask.flags.writeable = False
+    return MaskPattern(mask)
+
+
+def _factors(length: int, run: int, spread: float, random: RandomStream) -> NDArray[np.float64]:
+    """Draw one density factor for every `run` of `length` elements: Weibull, mean 1, deviation `spread`.
+
+    Notes
+    -----
+    One draw falls in each of the equally likely strata of the distribution, in random order, so that
+    even the few runs of a small matrix have nearly the spread asked for.
+    """
+    count = -(-length // run)
+    if spread == 0:
+        return np.ones(length)
+    order = np.argsort(random.uniform(count), kind="stable")
+    quantiles = (order + random.uniform(count)) / max(1, count)
+    exponent = _weibull_exponent(spread)
+    factors = (-np.log1p(-quantiles)) ** exponent / math.gamma(1 + exponent)
+    return np.repeat(factors, run)[:length]
+
+
+def _weibull_exponent(spread: float) -> float:
+    """Return the e for which E**e, E exponential, has the relative standard deviation `spread`."""
+    low, high = 0.0, MAX_SPREAD + 1
+    for _ in range(60):
+        middle = (low + high) / 2
+        log_ratio = math.lgamma(1 + 2 * middle) - 2 * math.lgamma(1 + middle)
+        low, high = (middle, high) if math.expm1(log_ratio) < spread**2 else (low, middle)
+    return high
+
+
+def _scale_to_density(rows: NDArray[np.float64], cols: NDArray[np.float64], density: float) -> float:
+    """Return the c for which the mean of min(1, c * rows[i] * cols[j]) is `density`, by bisection."""
+    if not rows.size or not cols.size or density in (0.0, 1.0):
+        return density
+    ascending = np.sort(cols)
+    sums = np.concatenate([[0.0], np.cumsum(ascending)])
+
+    def mean(scale: float) -> float:
+        below = np.searchsorted(ascending, 1 / (scale * rows))
+        return float(np.sum(scale * rows * sums[below] + (cols.size - below))) / (rows.size * cols.size)
+
+    low, high = 0.0, density
+    while mean(high) < density:
+        low, high = high, 2 * high
+    for _ in range(60):
+        middle = (low + high) / 2
+        low, high = (middle, high) if mean(middle) < density else (low, middle)
+    return high
