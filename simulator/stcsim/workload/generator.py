@@ -24,15 +24,27 @@ import math
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
+from dataclasses import replace
 from decimal import Decimal
 from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import BeforeValidator, ConfigDict, Field, ValidationError, model_validator
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    WithJsonSchema,
+    model_validator,
+)
 
+from stcsim.config.document import Document
 from stcsim.config.machine import Section
-from stcsim.errors import Problem, WorkloadError, must, unknown
+from stcsim.config.sentence import shown
+from stcsim.config.validation import FieldError, validate
+from stcsim.errors import Problem, must, unknown
 from stcsim.workload.operand import check_seed
 from stcsim.workload.pattern import BoolArray, DensePattern, MaskPattern, Pattern, check_shape
 
@@ -62,22 +74,21 @@ def check_fraction(value: object) -> float:
     """
     if isinstance(value, (int, float)) and not isinstance(value, bool) and 0 <= value <= 1:
         return float(value)
-    message = must(f"must be {_ACCEPTED_FRACTIONS}", value)
+    message = must(f"must be {_ACCEPTED_FRACTIONS}", shown(value))
     percent = re.fullmatch(r"(\d+(?:\.\d+)?) *%?", str(value).strip())
     if percent and 1 < Decimal(percent[1]) <= 100:
         message += f" (did you mean {Decimal(percent[1]) / 100}?)"
     raise ValueError(message)
 
 
-def density_of_sparsity(sparsity: float) -> float:
-    """Return 1 - `sparsity`, rounded as decimals are written: 0.7 gives 0.3."""
-    return float(1 - Decimal(repr(sparsity)))
-
-
 MAX_SPREAD = 4.0
 """Largest relative standard deviation of density factors; real matrices stay below 1.5."""
 
-Fraction = Annotated[float, BeforeValidator(check_fraction)]
+_FRACTION_SCHEMA = WithJsonSchema({"type": "number", "minimum": 0, "maximum": 1})
+Fraction = Annotated[float, BeforeValidator(check_fraction), _FRACTION_SCHEMA]
+OptionalFraction = Annotated[float | None, BeforeValidator(check_fraction), _FRACTION_SCHEMA]
+"""May be left out, but where it is given it is a fraction: null is none."""
+
 Spread = Annotated[float, Field(ge=0, le=MAX_SPREAD, strict=True)]
 Count = Annotated[int, Field(ge=1, strict=True)]
 
@@ -121,35 +132,38 @@ class GeneratorOptions(Section, ABC):
         return f"{self.name}({options})"
 
 
-def _describe_sparsity(schema: dict[str, Any]) -> None:
-    """Add the spelling `sparsity` to the JSON Schema, as the alternative of `density`."""
-    schema["properties"]["sparsity"] = {
-        "description": "1 - density; give one of the two.",
-        "maximum": 1,
-        "minimum": 0,
-        "type": "number",
-    }
-    schema["required"] = [name for name in schema.get("required", []) if name != "density"]
+def _offer_sparsity(schema: dict[str, Any]) -> None:
+    """Say in the JSON Schema that exactly one of density and sparsity is given."""
+    schema["properties"]["sparsity"].pop("default")
+    schema["required"] = [name for name in schema["required"] if name != "density"]
     schema["oneOf"] = [{"required": ["density"]}, {"required": ["sparsity"]}]
 
 
 class _WithDensity(GeneratorOptions):
-    """Options with a density, which may be written as `sparsity` = 1 - density instead."""
+    """Options with a density, which may be written as `sparsity` = 1 - density instead.
 
-    model_config = ConfigDict(json_schema_extra=_describe_sparsity)
+    What is kept, and printed in an expanded study, is the density.
+    """
+
+    model_config = ConfigDict(json_schema_extra=_offer_sparsity)
     density: Fraction = Field(description="Share of non-zero elements; or give sparsity = 1 - density.")
+    sparsity: OptionalFraction = Field(
+        default=None, exclude=True, description="1 - density, instead of density."
+    )
 
     @model_validator(mode="before")
     @classmethod
-    def _accept_sparsity(cls, data: Any) -> Any:
+    def _derive_density(cls, data: Any) -> Any:
         if not isinstance(data, Mapping) or "sparsity" not in data:
             return data
         if "density" in data:
-            message = f"must give density or sparsity = 1 - density, not both ({_ACCEPTED_FRACTIONS})"
-            raise ValueError(message)
-        options = dict(data)
-        options["density"] = density_of_sparsity(check_fraction(options.pop("sparsity")))
-        return options
+            message = f"must not be given beside density: one of the two, {_ACCEPTED_FRACTIONS}"
+            raise FieldError(Problem(message, path="sparsity"))
+        try:
+            density = float(1 - Decimal(repr(check_fraction(data["sparsity"]))))
+        except ValueError:
+            density = 0.0  # the field's own check refuses the sparsity
+        return {**data, "density": density}
 
 
 class Dense(GeneratorOptions):
@@ -191,7 +205,7 @@ class Nm(GeneratorOptions):
     @model_validator(mode="after")
     def _fits(self) -> Nm:
         if self.n > self.m:
-            raise ValueError(must(f"n must be at most m ({self.m})", self.n))
+            raise FieldError(Problem(must(f"must be at most m ({self.m})", self.n), path="n"))
         return self
 
     def draw(self, shape: tuple[int, int], random: RandomStream, k_axis: Literal[0, 1]) -> Pattern:
@@ -281,6 +295,20 @@ GENERATORS: dict[str, type[GeneratorOptions]] = {
 """Every generator by its name in a study."""
 
 
+def _known(name: str) -> str:
+    """Return `name` if it is a generator's."""
+    if name not in GENERATORS:
+        raise ValueError(unknown("generator", name, GENERATORS))
+    return name
+
+
+class _Named(BaseModel):
+    """The part of a generator's mapping that says which generator it is."""
+
+    model_config = ConfigDict(extra="ignore")
+    generator: Annotated[str, AfterValidator(_known)] = Field(description="Name of the generator.")
+
+
 def generate(
     options: GeneratorOptions,
     shape: tuple[int, int],
@@ -316,53 +344,32 @@ def generate(
     return options.draw(check_shape(shape), RandomStream(seed, stream), k_axis)
 
 
-def parse_options(
-    name: str, options: Mapping[str, Any], *, path: str = "", file: str | None = None
-) -> GeneratorOptions:
-    """Return the checked options of the generator called `name`.
+def parse_options(source: Document | Mapping[str, Any]) -> GeneratorOptions:
+    """Return the checked options that a study or a caller wrote.
 
     Parameters
     ----------
-    name : str
-        A key of `GENERATORS`.
-    options : mapping
-        As written by the user, without the generator's name.
-    path : str, optional
-        Dotted path of the options in their file, for messages.
-    file : str, optional
-        The file, for messages.
+    source : Document or mapping
+        ``{generator: NAME, OPTION: VALUE, ...}``; a document gives errors their file, line and path.
+
+    Returns
+    -------
+    options : GeneratorOptions
 
     Raises
     ------
-    WorkloadError
+    ConfigError
         With all problems at once, if there is no such generator or its options do not hold.
+
+    Examples
+    --------
+    >>> print(parse_options({"generator": "uniform", "sparsity": 0.7}))
+    uniform(density=0.3)
     """
-    if name not in GENERATORS:
-        raise WorkloadError(Problem(unknown("generator", name, GENERATORS), file=file, path=path or None))
-    model = GENERATORS[name]
-    try:
-        return model.model_validate(dict(options))
-    except ValidationError as fault:
-        accepted = [*model.model_fields, *(["sparsity"] if issubclass(model, _WithDensity) else [])]
-        problems = []
-        for error in fault.errors():
-            parts = [path, *(str(part) for part in error["loc"])]
-            if error["type"] == "extra_forbidden":
-                message = unknown(f"option of {name}", error["loc"][-1], accepted)
-            elif error["type"] == "missing":
-                message = (
-                    f"must be given ({_ACCEPTED_FRACTIONS})"
-                    if error["loc"] == ("density",)
-                    else "must be given"
-                )
-            elif error["type"] == "value_error":
-                message = str(error["ctx"]["error"])
-            else:
-                message = must(error["msg"].replace("Input should be", "must be"), error["input"])
-            problems.append(
-                Problem(message, file=file, path=".".join(part for part in parts if part) or None)
-            )
-        raise WorkloadError(problems) from None
+    document = source if isinstance(source, Document) else Document(dict(source))
+    name = validate(_Named, document).generator
+    options = {key: value for key, value in document.data.items() if key != "generator"}
+    return validate(GENERATORS[name], replace(document, data=options))
 
 
 def _row_chunks(mask: BoolArray) -> list[BoolArray]:

@@ -191,7 +191,7 @@ class DensePattern(Pattern):
         if size % length:
             counts[-1] = size % length
         shape = (counts.size, self.shape[1]) if axis == 0 else (self.shape[0], counts.size)
-        return np.array(np.broadcast_to(counts[:, None] if axis == 0 else counts, shape))
+        return np.array(np.broadcast_to(counts[:, None] if axis == 0 else counts, shape), order="C")
 
     def _counts_along(self, axis: int) -> NDArray[np.int64]:
         return np.full(self.shape[1 - axis], self.shape[axis], dtype=np.int64)
