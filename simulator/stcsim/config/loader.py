@@ -140,13 +140,15 @@ class _Builder:
 
     def _mapping(self, node: yaml.MappingNode, path: Path) -> dict[str | int, Any]:
         data: dict[str | int, Any] = {}
+        spelled: dict[str, str | int] = {}
         for key_node, value_node in node.value:
             line = key_node.start_mark.line
             key = self._key(key_node, path)
-            if key in data:
-                first = self.places[(*path, key)].line
+            if str(key) in spelled:
+                first = self.places[(*path, spelled[str(key)])].line
                 message = f"must be given once, not again (first in line {first})"
                 raise _Refused(message, line, (*path, key))
+            spelled[str(key)] = key
             data[key] = self.build(value_node, (*path, key), line)
         return data
 
