@@ -225,7 +225,7 @@ class Nm(GeneratorOptions):
                 draws = random.words(row.size) * np.uint64(len(group) - i)
                 np.less(draws, wanted << np.uint64(32), out=row)
                 wanted -= row
-        return _frozen(by_k if k_axis == 0 else np.ascontiguousarray(by_k.T))
+        return MaskPattern.adopt(by_k if k_axis == 0 else np.ascontiguousarray(by_k.T))
 
 
 class Block(_WithDensity):
@@ -247,7 +247,7 @@ class Block(_WithDensity):
         wide = np.repeat(blocks, self.cols, axis=1)[:, : shape[1]]
         for r in range(min(self.rows, shape[0])):
             mask[r :: self.rows] = wide[: len(mask[r :: self.rows])]
-        return _frozen(mask)
+        return MaskPattern.adopt(mask)
 
 
 class Clustered(_WithDensity):
@@ -409,13 +409,7 @@ def _settle(mask: BoolArray, density: float, random: RandomStream) -> Pattern:
         flat[chosen] = not has_surplus
         nnz += -chosen.size if has_surplus else chosen.size
         n_open -= chosen.size
-    return _frozen(mask)
-
-
-def _frozen(mask: BoolArray) -> MaskPattern:
-    """Hand a freshly made mask over to a pattern without a copy."""
-    mask.flags.writeable = False
-    return MaskPattern(mask)
+    return MaskPattern.adopt(mask)
 
 
 def _factors(length: int, run: int, spread: float, random: RandomStream) -> NDArray[np.float64]:

@@ -212,8 +212,7 @@ class MaskPattern(Pattern):
     Parameters
     ----------
     mask : ndarray of bool, shape (rows, columns)
-        True where the operand is non-zero.  A writable array is copied; one that is read-only and owns
-        its memory is kept as it is.
+        True where the operand is non-zero; copied.
 
     Raises
     ------
@@ -222,14 +221,24 @@ class MaskPattern(Pattern):
     """
 
     def __init__(self, mask: ArrayLike) -> None:
-        given = np.asarray(mask)
+        given = np.array(mask)
         if given.ndim != 2:
             raise WorkloadError(must("a pattern must have two dimensions", given.ndim))
         if given.dtype != np.bool_:
             raise WorkloadError(must("a pattern must be an array of bool", given.dtype))
-        self._mask: BoolArray = given.copy() if given.flags.writeable or given.base is not None else given
+        self._take(given)
+
+    @classmethod
+    def adopt(cls, mask: BoolArray) -> MaskPattern:
+        """Return the pattern of a two-dimensional mask that nobody else will change, without a copy."""
+        pattern = cls.__new__(cls)
+        pattern._take(mask)
+        return pattern
+
+    def _take(self, mask: BoolArray) -> None:
+        self._mask = mask.view()
         self._mask.flags.writeable = False
-        self.shape = (int(given.shape[0]), int(given.shape[1]))
+        self.shape = (int(mask.shape[0]), int(mask.shape[1]))
 
     @cached_property
     def nnz(self) -> int:
@@ -242,10 +251,7 @@ class MaskPattern(Pattern):
 
     def transpose(self) -> MaskPattern:
         """Return the pattern with rows and columns exchanged, on the same storage."""
-        other = MaskPattern.__new__(MaskPattern)
-        other._mask = self._mask.T
-        other.shape = (self.shape[1], self.shape[0])
-        return other
+        return MaskPattern.adopt(self._mask.T)
 
     def group_counts(self, axis: int, length: int) -> UintArray:
         """Count the ones of every run; see `Pattern.group_counts`."""
