@@ -99,6 +99,10 @@ class Study(Section):
         description="Which operand goes to the side that a datapath wants sparse: the weight, a, b, the "
         "faster of the two (auto), or the problem as given.",
     )
+    overrides: tuple[str, ...] = Field(
+        default=(),
+        description="PATH=VALUE for machines and kernels, as --set: machine.clock=1.2GHz, kernel.stages=3.",
+    )
     engine: Engine = Field(default="numba", description="Cycle engine.")
     check_tiles: NotNegative = Field(
         default=2, description="Warp tiles of each run whose values are executed and checked; 0 is shown as off."

@@ -1,0 +1,210 @@
+"""Machines and kernels by name: shipped ones, or files of the user's own.
+
+Stands above the packages: it joins the files (`stcsim.config`) with the schemas
+that datapath and lowering plug-ins register for their own options, and finds
+the parameters that are marked ``ASSUMED:``.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from stcsim.config.document import Document, format_path
+from stcsim.config.kernel import Kernel
+from stcsim.config.loader import load
+from stcsim.config.machine import Machine, compose_machine
+from stcsim.config.override import apply_overrides
+from stcsim.config.validation import validate
+from stcsim.errors import ConfigError, Problem, unknown
+from stcsim.lowering import LOWERINGS
+from stcsim.machine.datapaths import DATAPATHS
+from stcsim.resources import data_path
+
+Kind = Literal["machine", "kernel"]
+
+_ASSUMED = re.compile(r"#.*?\bASSUMED:\s*(.*)$")
+
+
+@dataclass(frozen=True)
+class Assumption:
+    """A parameter that nobody published.
+
+    Parameters
+    ----------
+    file : str
+        Name of the machine or kernel file.
+    path : str
+        Dotted path of the parameter.
+    value : object
+        Its value in this run.
+    reason : str
+        Why it has that value.
+    """
+
+    file: str
+    path: str
+    value: Any
+    reason: str
+
+    def to_json(self) -> dict[str, Any]:
+        """Return it as plain data."""
+        return {"file": self.file, "path": self.path, "value": self.value, "reason": self.reason}
+
+
+@dataclass(frozen=True)
+class MachineEntry:
+    """A machine, where it came from, and what is assumed of it."""
+
+    machine: Machine
+    document: Document
+    assumed: tuple[Assumption, ...]
+
+
+@dataclass(frozen=True)
+class KernelEntry:
+    """A kernel, where it came from, and what is assumed of it."""
+
+    kernel: Kernel
+    document: Document
+    assumed: tuple[Assumption, ...]
+
+
+def shipped(kind: Kind) -> list[str]:
+    """Return the names of the shipped machines or kernels, sorted."""
+    return sorted(path.stem for path in data_path("configs", f"{kind}s").glob("*.yaml"))
+
+
+def _find(kind: Kind, name: str, folder: Path | None, place: Problem) -> Document:
+    """Read the file that `name` stands for; a name with a slash or .yaml is a path."""
+    if "/" in name or name.endswith((".yaml", ".yml")):
+        return load((folder or Path()) / name)
+    if name not in shipped(kind):
+        raise ConfigError(
+            Problem(unknown(kind, name, shipped(kind)), file=place.file, line=place.line, path=place.path)
+        )
+    return load(data_path("configs", f"{kind}s", f"{name}.yaml"))
+
+
+def _applicable(document: Document, overrides: Iterable[str], model: type[Any]) -> tuple[Document, set[str]]:
+    """Apply those overrides that the document's model has a place for; return also which they were."""
+    used = set()
+    for override in overrides:
+        try:
+            document = apply_overrides(document, [override], model)
+        except ConfigError:
+            continue
+        used.add(override)
+    return document, used
+
+
+def load_machine(
+    name: str,
+    *,
+    overrides: Sequence[str] = (),
+    folder: Path | None = None,
+    place: Problem = Problem(""),
+) -> tuple[MachineEntry, set[str]]:
+    """Read a machine.
+
+    Parameters
+    ----------
+    name : str
+        A shipped machine's name or a path.
+    overrides : sequence of str
+        ``PATH=VALUE``, the path within the machine; those that have no place in it are left.
+    folder : Path, optional
+        Where a relative path starts.
+    place : Problem
+        Where the name stands, for messages.
+
+    Returns
+    -------
+    entry : MachineEntry
+    used : set of str
+        The overrides that had a place in this machine.
+
+    Raises
+    ------
+    ConfigError
+        With every problem of the file.
+    """
+    document = _find("machine", name, folder, place)
+    original = document
+    core = document.data.get("tensor_core") if isinstance(document.data, dict) else None
+    listed = core.get("datapaths", []) if isinstance(core, dict) else []
+    names = [item for item in listed if isinstance(item, str)] if isinstance(listed, list) else []
+    problems = [
+        Problem(
+            unknown("datapath", item, DATAPATHS.names()),
+            file=document.file,
+            line=document.line_of(("tensor_core", "datapaths", i)),
+            path=f"tensor_core.datapaths.{i}",
+        )
+        for i, item in enumerate(names)
+        if item not in DATAPATHS
+    ]
+    if problems:
+        raise ConfigError(problems)
+    options = [DATAPATHS[item].options for item in names]
+    model = compose_machine(option for option in options if option is not None)
+    document, used = _applicable(document, overrides, model)
+    machine = validate(model, document)
+    _require_name(document, machine.name)
+    return MachineEntry(machine, document, _assumptions(original, document)), used
+
+
+def load_kernel(
+    name: str,
+    *,
+    overrides: Sequence[str] = (),
+    folder: Path | None = None,
+    place: Problem = Problem(""),
+) -> tuple[KernelEntry, set[str]]:
+    """Read a kernel; arguments, returns and errors as `load_machine`."""
+    document = _find("kernel", name, folder, place)
+    original = document
+    document, used = _applicable(document, overrides, Kernel)
+    kernel = validate(Kernel, document)
+    _require_name(document, kernel.name)
+    for kind, key, registry in (("lowering", "lowering", LOWERINGS), ("datapath", "datapath", DATAPATHS)):
+        value = getattr(kernel, key)
+        if value not in registry:
+            message = unknown(kind, value, registry.names())
+            raise ConfigError(Problem(message, document.file, document.line_of((key,)), key))
+    if "options" in document.data:
+        options = validate(LOWERINGS[kernel.lowering].options, document.subtree("options"))
+    else:
+        options = validate(LOWERINGS[kernel.lowering].options, Document({}, file=document.file))
+    kernel = kernel.model_copy(update={"options": options.model_dump()})
+    return KernelEntry(kernel, document, _assumptions(original, document)), used
+
+
+def _require_name(document: Document, name: str) -> None:
+    stem = Path(document.file or "").stem
+    if name != stem:
+        message = f"must be the file's name ({stem}), not {name}"
+        raise ConfigError(Problem(message, document.file, document.line_of(("name",)), "name"))
+
+
+def _assumptions(original: Document, document: Document) -> tuple[Assumption, ...]:
+    """Find the parameters whose line says ``ASSUMED:``; one that was overridden is the user's own."""
+    if original.file is None:
+        return ()
+    by_line: dict[int, list[tuple[str | int, ...]]] = {}
+    for path, place in original.places.items():
+        if path and place.line is not None:
+            by_line.setdefault(place.line, []).append(path)
+    found = []
+    for number, line in enumerate(Path(original.file).read_text(encoding="utf-8").splitlines(), start=1):
+        match = _ASSUMED.search(line)
+        if match is None or number not in by_line:
+            continue
+        path = min(by_line[number], key=len)
+        if document.get(path) == original.get(path):
+            value = original.get(path)
+            found.append(Assumption(Path(original.file).name, format_path(path), value, match[1]))
+    return tuple(found)

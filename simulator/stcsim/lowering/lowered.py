@@ -1,0 +1,157 @@
+"""What a lowering hands to the machine: a warp program, the grid of warp tiles, and the account of the work.
+
+Place in the data flow: made by the lowering plug-ins, read by `stcsim.machine`
+(cycles) and by `stcsim.lowering.check` (values).  Knows nothing of cycles.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import numpy as np
+import numpy.typing as npt
+
+from stcsim.config.kernel import Kernel, Tile
+from stcsim.config.machine import Dtype
+from stcsim.isa import Instruction
+from stcsim.workload.gemm import Gemm
+
+
+@dataclass(frozen=True)
+class Grid:
+    """How many warp tiles and CTAs cover C, and which CTA a warp tile belongs to.
+
+    Parameters
+    ----------
+    m, n : int
+        Sizes of C in elements.
+    tile : Tile
+        Tile levels of the kernel.
+    """
+
+    m: int
+    n: int
+    tile: Tile
+
+    @property
+    def ctas_m(self) -> int:
+        """CTAs along M."""
+        return -(-self.m // self.tile.m_cta)
+
+    @property
+    def ctas_n(self) -> int:
+        """CTAs along N."""
+        return -(-self.n // self.tile.n_cta)
+
+    @property
+    def tiles_m(self) -> int:
+        """Warp tiles along M that hold at least one row of C."""
+        return -(-self.m // self.tile.m_warp)
+
+    @property
+    def tiles_n(self) -> int:
+        """Warp tiles along N that hold at least one column of C."""
+        return -(-self.n // self.tile.n_warp)
+
+    @property
+    def n_tiles(self) -> int:
+        """Warp tiles that hold at least one element of C."""
+        return self.tiles_m * self.tiles_n
+
+
+@dataclass(frozen=True)
+class MicroOp:
+    """One instruction of the loop body, and whether it repeats by data.
+
+    Parameters
+    ----------
+    instruction : Instruction
+        What executes; of a repeated one, the first of its group.
+    repeats : bool
+        False: once an iteration.  True: once for each outer product that the
+        step's operand bitmaps call for (`OuterSteps`).
+    """
+
+    instruction: Instruction
+    repeats: bool = False
+
+
+@dataclass(frozen=True)
+class WarpProgram:
+    """The math loop of one warp tile.
+
+    Parameters
+    ----------
+    body : tuple of MicroOp
+        One iteration.
+    k_step : int
+        K that one iteration consumes.
+    iterations : int
+        Iterations in every warp tile: ceil(K / k_step).
+    """
+
+    body: tuple[MicroOp, ...]
+    k_step: int
+    iterations: int
+
+
+@dataclass(frozen=True)
+class OuterSteps:
+    """Popcounts that drive the data-dependent repetition of outer products.
+
+    Parameters
+    ----------
+    ones_a : ndarray of uint8, shape (tiles_m, k)
+        Non-zeros of A's column k within each row of warp tiles.
+    ones_b : ndarray of uint8, shape (tiles_n, k)
+        Non-zeros of B's row k within each column of warp tiles.
+    m_inst, n_inst : int
+        Shape of one outer product: the quanta.
+    """
+
+    ones_a: npt.NDArray[np.uint8]
+    ones_b: npt.NDArray[np.uint8]
+    m_inst: int
+    n_inst: int
+
+
+@dataclass(frozen=True)
+class Lowered:
+    """A GEMM on a kernel, ready to be timed and to be executed for values.
+
+    Parameters
+    ----------
+    gemm : Gemm
+        The problem as it runs (transposed or pruned where `notes` say so).
+    kernel : Kernel
+    dtype : str
+        Operand type.
+    grid : Grid
+    program : WarpProgram
+    steps : OuterSteps or None
+        None where nothing depends on the operands' patterns.
+    macs_executed : int
+        MACs of the problem that go through a multiplier.
+    slots_per_instruction : dict of str to int
+        Multiplier slots of one issue of each tensor instruction.
+    traffic_bytes : dict of str to int
+        Bytes that all CTAs together fetch (operands, as stored) and write (output).
+    execute : callable
+        ``execute(i_m, i_n)`` runs the program of one warp tile through the ISA's functional
+        semantics and returns its (m_warp, n_warp) sums as float64, edges included.
+    notes : tuple of str
+        What was done to the problem, for the result.
+    """
+
+    gemm: Gemm
+    kernel: Kernel
+    dtype: Dtype
+    grid: Grid
+    program: WarpProgram
+    steps: OuterSteps | None
+    macs_executed: int
+    slots_per_instruction: dict[str, int]
+    traffic_bytes: dict[str, int]
+    execute: Callable[[int, int], npt.NDArray[np.float64]]
+    notes: tuple[str, ...] = field(default=())

@@ -1,0 +1,57 @@
+"""How many CTAs of a kernel an SM holds at a time.
+
+Place in the data flow: read by `stcsim.machine.simulator`.  Source of the
+rules: CUDA occupancy rules (registers in units per warp, shared memory with its
+reservation, warp and CTA slots); accumulator tiles are the outer-product
+datapath's own limit.
+"""
+
+from __future__ import annotations
+
+from stcsim.config.kernel import Kernel
+from stcsim.config.machine import ELEMENT_BITS, Dtype, Machine
+from stcsim.errors import LoweringError, Problem
+
+WARP_SIZE = 32
+"""Threads of a warp on every machine here (CUDA programming guide)."""
+
+
+def resident_ctas(machine: Machine, kernel: Kernel, dtype: Dtype, accumulator_tiles: int | None = None) -> int:
+    """Return the CTAs of `kernel` that one SM holds.
+
+    Parameters
+    ----------
+    machine : Machine
+    kernel : Kernel
+    dtype : str
+        Operand type; its stored size sets the shared memory of a stage.
+    accumulator_tiles : int, optional
+        Warp tiles that the accumulator buffer of one sub-core holds; None: no such limit.
+
+    Returns
+    -------
+    ctas : int, at least 1
+
+    Raises
+    ------
+    LoweringError
+        If not even one CTA fits; the message names what it lacks.
+    """
+    tile = kernel.tile
+    unit = machine.registers_per_warp_unit
+    registers_per_warp = -(-kernel.registers_per_thread * WARP_SIZE // unit) * unit
+    stage_bits = (tile.m_cta + tile.n_cta) * tile.k_cta * ELEMENT_BITS[dtype]
+    cta_bytes = kernel.stages * stage_bits // 8 + machine.shared_memory.reserved_per_cta
+    limits = {
+        "warp slots": machine.warp_slots_per_sm // tile.warps,
+        "CTA slots": machine.cta_slots_per_sm,
+        "registers": machine.registers_per_sm // (registers_per_warp * tile.warps),
+        "shared memory": machine.shared_memory.capacity // cta_bytes,
+    }
+    if accumulator_tiles is not None:
+        limits["accumulator tiles"] = accumulator_tiles * machine.sub_cores_per_sm // tile.warps
+    scarce, ctas = min(limits.items(), key=lambda item: item[1])
+    if ctas < 1:
+        message = f"must fit one CTA of kernel {kernel.name} on an SM; its {scarce} do not suffice"
+        raise LoweringError(Problem(message, path=f"machine {machine.name}"))
+    return ctas

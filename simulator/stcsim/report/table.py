@@ -1,0 +1,108 @@
+"""The table of a study: one row for each workload, machine and kernel; reads results only."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from rich.console import Console
+from rich.table import Table
+
+from stcsim.result.result import Result
+
+COLUMNS = (
+    "workload", "machine", "kernel", "M x N x K", "density A x B", "cycles", "time us", "speed-up",
+    "lane", "issue", "effective", "check",
+)  # fmt: skip
+_RIGHT = set(COLUMNS[5:11])
+
+
+def rows(results: Sequence[Result], baselines: Sequence[Result | None]) -> list[tuple[str, ...]]:
+    """Return the cells of the table, row by row.
+
+    Parameters
+    ----------
+    results : sequence of Result
+    baselines : sequence of Result or None
+        For each result, the one its speed-up is measured against.
+
+    Returns
+    -------
+    rows : list of tuple of str
+        In the order of `COLUMNS`.
+    """
+    return [_row(result, baseline) for result, baseline in zip(results, baselines, strict=True)]
+
+
+def speed_up(result: Result, baseline: Result | None) -> float | None:
+    """Return baseline time over time, None where either is zero or there is no baseline."""
+    if baseline is None or result.cycles == 0 or baseline.cycles == 0:
+        return None
+    return baseline.time_us / result.time_us
+
+
+def _row(result: Result, baseline: Result | None) -> tuple[str, ...]:
+    factor = speed_up(result, baseline)
+    base = " (base)" if result is baseline else ""
+    use = result.utilization
+    return (
+        result.workload,
+        result.machine,
+        result.kernel,
+        f"{result.m} x {result.n} x {result.k}",
+        f"{result.density_a:.3f} x {result.density_b:.3f}",
+        f"{result.cycles:,}",
+        f"{result.time_us:,.2f}",
+        "-" if factor is None else f"{factor:.2f}x{base}",
+        f"{use['lane']:.1%}",
+        f"{use['issue']:.1%}",
+        f"{use['effective']:.1%}",
+        check_text(result),
+    )
+
+
+def check_text(result: Result) -> str:
+    """Say how much of the output was checked."""
+    if result.check.ok is None:
+        return "off"
+    word = "ok" if result.check.ok else "WRONG"
+    share = result.check.share
+    if share >= 1:
+        return f"{word}, all of C"
+    return f"{word}, {share:.2g} of C"
+
+
+def print_study(
+    console: Console, results: Sequence[Result], baselines: Sequence[Result | None], title: str
+) -> None:
+    """Print the table, then what was done to operands and what the cycles cover.
+
+    On a terminal a table with lines; otherwise tab-separated lines with one header line, for other
+    programs to read.
+    """
+    cells = rows(results, baselines)
+    if console.is_terminal:
+        table = Table(title=title, title_justify="left", row_styles=["", "dim"])
+        for name in COLUMNS:
+            table.add_column(name, justify="right" if name in _RIGHT else "left", overflow="fold")
+        for row in cells:
+            table.add_row(*row)
+        console.print(table)
+    else:
+        for line in (COLUMNS, *cells):
+            print("\t".join(line), file=console.file)
+    for note in notes(results):
+        console.print(note, markup=False, highlight=False, soft_wrap=True)
+
+
+def notes(results: Sequence[Result]) -> list[str]:
+    """Return the lines that stand under the table."""
+    lines = [
+        f"{result.workload} on {result.machine} with {result.kernel}: {note}"
+        for result in results
+        for note in result.notes
+    ]
+    lines += sorted({f"cycles cover: {result.model}" for result in results})
+    engines = sorted({result.engine for result in results})
+    lines.append(f"engine: {', '.join(engines)}; utilisations: lane = useful MACs / slots of issued instructions, "
+                 "issue = tensor pipe occupied / cycles, effective = useful MACs / (multipliers x cycles)")  # fmt: skip
+    return lines

@@ -1,0 +1,216 @@
+"""One GEMM on one machine with one kernel: fit the operands, lower, time, check, account.
+
+Stands above the packages; studies and the command line call `run_gemm`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from stcsim import MODEL_VERSION, __version__
+from stcsim.catalog import KernelEntry, MachineEntry, load_kernel
+from stcsim.config.kernel import Kernel
+from stcsim.config.machine import Dtype, Machine
+from stcsim.config.study import Adapt, Engine, SparseSide
+from stcsim.errors import CheckError, LoweringError, Problem, must, unknown
+from stcsim.lowering import LOWERINGS
+from stcsim.lowering.check import check_values
+from stcsim.lowering.lowered import Lowered
+from stcsim.machine.datapaths import DATAPATHS
+from stcsim.machine.simulator import Timing, simulate
+from stcsim.machine.spread import LABEL
+from stcsim.result.result import Check, Result
+from stcsim.workload.gemm import Gemm
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How to run, apart from what to run; fields as in `stcsim.config.study.Study`."""
+
+    dtype: Dtype = "fp16"
+    adapt: Adapt = "error"
+    sparse_side: SparseSide = "as_given"
+    engine: Engine = "numba"
+    check_tiles: int = 2
+    threads: int = 2
+
+
+def require_compatible(machine: Machine, kernel: Kernel, dtype: Dtype) -> None:
+    """Refuse a kernel that cannot run on a machine, naming both sides and what is accepted.
+
+    Raises
+    ------
+    LoweringError
+        If the datapath, the operand formats or the operand type do not fit.
+    """
+    where = f"kernel {kernel.name} on {machine.name}"
+    problems = []
+    accepted = machine.tensor_core.datapaths
+    if kernel.datapath not in accepted:
+        problems.append(Problem(unknown(f"datapath of {machine.name}", kernel.datapath, accepted), path=where))
+    lowering, datapath = LOWERINGS[kernel.lowering], DATAPATHS[kernel.datapath]
+    for side, name, formats in (
+        ("A", lowering.format_a, datapath.formats_a),
+        ("B", lowering.format_b, datapath.formats_b),
+    ):
+        if name not in formats:
+            message = must(
+                f"operand {side} of datapath {datapath.name} must be stored as {', '.join(sorted(formats))}",
+                f"{name} (lowering {lowering.name})",
+            )
+            problems.append(Problem(message, path=where))
+    types = sorted(set(kernel.instructions) & set(machine.tensor_core.macs_per_cycle))
+    if dtype not in types:
+        message = must(f"operand type must be one of {', '.join(types) or 'none'}", dtype, near=types)
+        problems.append(Problem(message, path=where))
+    if problems:
+        raise LoweringError(problems)
+
+
+def run_gemm(
+    gemm: Gemm, machine: MachineEntry, kernel: KernelEntry, settings: Settings, *, seed: int
+) -> Result:
+    """Simulate one GEMM.
+
+    Parameters
+    ----------
+    gemm : Gemm
+    machine : MachineEntry
+    kernel : KernelEntry
+    settings : Settings
+    seed : int
+        Of the sample of tiles that are checked for values; recorded in the result.
+
+    Returns
+    -------
+    result : Result
+
+    Raises
+    ------
+    StcsimError
+        If the operands do not fit the kernel.
+    CheckError
+        If the program computes a wrong value.
+    """
+    require_compatible(machine.machine, kernel.kernel, settings.dtype)
+    best: tuple[Timing, Lowered, KernelEntry] | None = None
+    for candidate, notes in _sides(gemm, kernel.kernel, settings.sparse_side):
+        fitted, used, more = _fit(candidate, machine, kernel, settings)
+        lowering = LOWERINGS[used.kernel.lowering]
+        lowered = lowering.lower(fitted, used.kernel, settings.dtype, machine.machine)
+        lowered = replace(lowered, notes=(*notes, *more, *lowered.notes))
+        timing = simulate(lowered, machine.machine, settings.engine, settings.threads)
+        if best is None or timing.cycles < best[0].cycles:
+            best = (timing, lowered, used)
+    if best is None:
+        message = "no side of the problem was run"
+        raise AssertionError(message)
+    timing, lowered, used = best
+    check = _checked(lowered, settings.check_tiles, seed)
+    return _account(gemm, machine, used, settings, seed, timing, lowered, check)
+
+
+def _sides(gemm: Gemm, kernel: Kernel, side: SparseSide) -> list[tuple[Gemm, tuple[str, ...]]]:
+    """Return the problem as given, transposed, or both, with a note for each."""
+    as_given = (gemm, ())
+    wants = LOWERINGS[kernel.lowering].sparse_side
+    if wants is None or side in ("as_given", "a"):
+        return [as_given]
+    swapped = (gemm.transposed(), ("transposed: B stands on the sparse side (A)",))
+    if side == "b":
+        return [swapped]
+    if side == "auto":
+        return [as_given, swapped]
+    return [swapped] if gemm.b.role == "weight" and gemm.a.role != "weight" else [as_given]
+
+
+def _fit(
+    gemm: Gemm, machine: MachineEntry, kernel: KernelEntry, settings: Settings
+) -> tuple[Gemm, KernelEntry, tuple[str, ...]]:
+    """Make the operands fit the kernel's formats as `settings.adapt` says."""
+    lowering = LOWERINGS[kernel.kernel.lowering]
+    problem = lowering.misfit(gemm, kernel.kernel)
+    if problem is None:
+        return gemm, kernel, ()
+    where = f"workload {gemm.name}: {problem.path or 'a'}"
+    if settings.adapt == "dense":
+        dense = _dense_kernel(machine)
+        return gemm, dense, (f"adapted: dense, run by {dense.kernel.name}: {problem.message}",)
+    if settings.adapt == "prune":
+        if gemm.a.role != "weight":
+            message = must("must be a weight to be pruned onto the kernel's pattern", f"an {gemm.a.role}")
+            raise LoweringError(Problem(message, path=where))
+        pruned, loss = lowering.prune(gemm, kernel.kernel)
+        return pruned, kernel, (f"adapted: prune, {loss:.1%} of the weight's non-zeros dropped",)
+    raise LoweringError(Problem(f"{problem.message} (adapt: dense or adapt: prune would run it)", path=where))
+
+
+def _dense_kernel(machine: MachineEntry) -> KernelEntry:
+    for name in machine.machine.kernels:
+        entry, _ = load_kernel(name)
+        if LOWERINGS[entry.kernel.lowering].takes_any_pattern:
+            return entry
+    message = must("must list a dense kernel to run a misfit as dense", ", ".join(machine.machine.kernels))
+    raise LoweringError(Problem(message, path=f"machine {machine.machine.name}: kernels"))
+
+
+def _checked(lowered: Lowered, tiles: int, seed: int) -> Check:
+    if tiles == 0:
+        return Check(0.0, None)
+    verdict = check_values(lowered, tiles, seed)
+    if verdict.fault is not None:
+        raise CheckError(Problem(verdict.fault, path=f"value check of {lowered.gemm.name} by {lowered.kernel.name}"))
+    return Check(verdict.share, True)
+
+
+def _account(
+    gemm: Gemm,
+    machine: MachineEntry,
+    kernel: KernelEntry,
+    settings: Settings,
+    seed: int,
+    timing: Timing,
+    lowered: Lowered,
+    check: Check,
+) -> Result:
+    """Join timing, work and check in a `Result`; useful MACs are those of the problem as it ran."""
+    slots = sum(
+        count * lowered.slots_per_instruction[mnemonic] for mnemonic, count in timing.instructions.items()
+    )
+    useful = lowered.gemm.macs_useful
+    if lowered.steps is not None and timing.products != useful:
+        message = f"the engine multiplied {timing.products} pairs of non-zeros, the operands hold {useful}"
+        raise AssertionError(message)
+    return Result(
+        workload=gemm.name,
+        machine=machine.machine.name,
+        kernel=kernel.kernel.name,
+        dtype=settings.dtype,
+        engine=settings.engine,
+        model=LABEL,
+        m=gemm.m,
+        n=gemm.n,
+        k=gemm.k,
+        density_a=gemm.a.pattern.density,
+        density_b=gemm.b.pattern.density,
+        cycles=timing.cycles,
+        clock_hz=machine.machine.clock,
+        sub_cores=timing.sub_cores,
+        resident_warps=timing.resident_warps,
+        macs_total=gemm.macs_total,
+        macs_executed=lowered.macs_executed,
+        macs_useful=useful,
+        mac_slots=slots,
+        multipliers=machine.machine.tensor_core.macs_per_cycle[settings.dtype] * timing.sub_cores,
+        instructions=timing.instructions,
+        stalls=timing.stalls,
+        traffic_bytes=lowered.traffic_bytes,
+        check=check,
+        seed=seed,
+        version=__version__,
+        model_version=MODEL_VERSION,
+        notes=lowered.notes,
+        assumed=tuple(item.to_json() for item in (*machine.assumed, *kernel.assumed)),
+    )
+
+

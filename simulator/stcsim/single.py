@@ -1,0 +1,162 @@
+"""One GEMM from loose arguments, as ``stcsim sim gemm`` gives them.
+
+Stands above the packages, beside `stcsim.study`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, get_args
+
+from stcsim.catalog import load_kernel, load_machine
+from stcsim.config.machine import Dtype
+from stcsim.errors import ConfigError, Problem, StcsimError, must
+from stcsim.result.result import Result
+from stcsim.run import Settings, run_gemm
+from stcsim.workload.gemm import Gemm
+from stcsim.workload.generator import Dense, Uniform, generate
+from stcsim.workload.operand import Operand
+from stcsim.workload.pattern import Pattern
+from stcsim.workload.pattern_file import load_pattern
+
+
+def run_single(
+    *,
+    m: int | None,
+    n: int | None,
+    k: int | None,
+    density_a: float | None,
+    density_b: float | None,
+    file_a: Path | None,
+    file_b: Path | None,
+    key_a: str | None,
+    key_b: str | None,
+    machine: str,
+    kernel: str | None,
+    dtype: str,
+    seed: int,
+    sparse_side: str,
+    adapt: Any,
+    engine: Any,
+    check_tiles: int,
+    threads: int,
+    overrides: Sequence[str],
+) -> Result:
+    """Simulate one GEMM; A counts as the weight, B as the activation.
+
+    Parameters
+    ----------
+    m, n, k : int or None
+        Sizes; those that a file fixes may be left out.
+    density_a, density_b : float or None
+        Of uniform random patterns; None: dense, or the file.
+    file_a, file_b, key_a, key_b
+        Pattern files.
+    machine, kernel, dtype, seed, sparse_side, adapt, engine, check_tiles, threads, overrides
+        As the options of ``stcsim sim gemm``.
+
+    Raises
+    ------
+    StcsimError
+        With every problem of the arguments.
+    """
+    problems: list[Problem] = []
+    for name, density in (("--density-a", density_a), ("--density-b", density_b)):
+        if density is not None and not (math.isfinite(density) and 0 <= density <= 1):
+            problems.append(Problem(must("must be a fraction from 0 to 1", density), path=name))
+    for side, path, density, key in (("a", file_a, density_a, key_a), ("b", file_b, density_b, key_b)):
+        if path is not None and density is not None:
+            problems.append(Problem(f"must not be given together with --density-{side}", path=f"--{side}"))
+        if path is None and key is not None:
+            problems.append(Problem(f"must come with --{side} FILE", path=f"--key-{side}"))
+    if dtype not in get_args(Dtype):
+        problems.append(
+            Problem(must(f"must be one of {', '.join(get_args(Dtype))}", dtype, near=get_args(Dtype)), path="--dtype")
+        )
+    loaded: list[Pattern | None] = []
+    for path, key in ((file_a, key_a), (file_b, key_b)):
+        try:
+            loaded.append(load_pattern(path, key) if path is not None else None)
+        except StcsimError as error:
+            problems += error.problems
+            loaded.append(None)
+    if problems:
+        raise ConfigError(problems)
+    rows, columns, inner = _sizes(m, n, k, loaded[0], loaded[1], file_a, file_b)
+    machine_entry, used = load_machine(
+        machine,
+        overrides=[text.removeprefix("machine.") for text in overrides if text.startswith("machine.")],
+        place=Problem("", path="--machine"),
+    )
+    kernel_entry, used_of_kernel = load_kernel(
+        kernel or machine_entry.machine.kernels[0],
+        overrides=[text.removeprefix("kernel.") for text in overrides if text.startswith("kernel.")],
+        place=Problem("", path="--kernel"),
+    )
+    known = {f"machine.{text}" for text in used} | {f"kernel.{text}" for text in used_of_kernel}
+    unused = [text for text in overrides if text not in known]
+    if unused:
+        what = "must name a parameter of the machine (machine.PATH=VALUE) or of the kernel (kernel.PATH=VALUE)"
+        raise ConfigError([Problem(what, file=f"--set {text}") for text in unused])
+    patterns = []
+    for stream, (pattern, density, shape) in enumerate(
+        ((loaded[0], density_a, (rows, inner)), (loaded[1], density_b, (inner, columns)))
+    ):
+        if pattern is not None:
+            patterns.append((pattern, str(file_a if stream == 0 else file_b)))
+            continue
+        options = Dense() if density in (None, 1.0) else Uniform(density=density)
+        patterns.append((generate(options, shape, seed=seed, stream=stream), str(options)))
+    operand_a, operand_b = (
+        Operand(pattern, role, 2 * seed + stream, source)
+        for stream, (role, (pattern, source)) in enumerate(
+            zip(("weight", "activation"), patterns, strict=True)
+        )
+    )
+    settings = Settings(
+        dtype=dtype,  # type: ignore[arg-type]  # checked above
+        adapt=adapt,
+        sparse_side="as_given" if sparse_side == "as-given" else sparse_side,  # type: ignore[arg-type]  # click's choice
+        engine=engine,
+        check_tiles=check_tiles,
+        threads=threads,
+    )
+    return run_gemm(Gemm("gemm", operand_a, operand_b), machine_entry, kernel_entry, settings, seed=seed)
+
+
+def _sizes(
+    m: int | None,
+    n: int | None,
+    k: int | None,
+    a: Pattern | None,
+    b: Pattern | None,
+    file_a: Path | None,
+    file_b: Path | None,
+) -> tuple[int, int, int]:
+    """Join the sizes given as options with those that files fix."""
+    claims: dict[str, list[tuple[str, int]]] = {"m": [], "n": [], "k": []}
+    for axis, value in (("m", m), ("n", n), ("k", k)):
+        if value is not None:
+            claims[axis].append((f"--{axis}", value))
+    if a is not None:
+        claims["m"].append((f"{file_a} rows", a.shape[0]))
+        claims["k"].append((f"{file_a} columns", a.shape[1]))
+    if b is not None:
+        claims["k"].append((f"{file_b} rows", b.shape[0]))
+        claims["n"].append((f"{file_b} columns", b.shape[1]))
+    problems = []
+    for axis, found in claims.items():
+        if not found:
+            problems.append(Problem("must be given, or come from a file", path=f"--{axis}"))
+        elif len({value for _, value in found}) > 1:
+            problems.append(
+                Problem(
+                    "must be the same everywhere, not " + ", ".join(f"{value} ({who})" for who, value in found),
+                    path=f"--{axis}",
+                )
+            )
+    if problems:
+        raise ConfigError(problems)
+    return claims["m"][0][1], claims["n"][0][1], claims["k"][0][1]

@@ -1,0 +1,399 @@
+"""A study: from its file to results.
+
+Stands above the packages.  `load_study` reads and checks everything that a study
+names, before anything runs; `run_study` runs each workload on each machine with
+each kernel, in the order of the file.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from stcsim.catalog import Assumption, KernelEntry, MachineEntry, load_kernel, load_machine
+from stcsim.config.document import Document
+from stcsim.config.loader import load
+from stcsim.config.override import apply_overrides
+from stcsim.config.study import OperandSource, Study, Workload
+from stcsim.config.validation import validate
+from stcsim.errors import ConfigError, Problem, StcsimError, WorkloadError, must, nearest
+from stcsim.resources import data_root
+from stcsim.result.result import Result
+from stcsim.run import Settings, require_compatible, run_gemm
+from stcsim.workload.gemm import Gemm
+from stcsim.workload.generator import GeneratorOptions, generate, parse_options
+from stcsim.workload.operand import Operand
+from stcsim.workload.pattern import Pattern
+from stcsim.workload.pattern_file import load_pattern
+
+Progress = Callable[[int, int, str], None]
+"""Called before each run with its number, the number of runs and what it is."""
+
+
+@dataclass(frozen=True)
+class Point:
+    """One run of a study."""
+
+    workload: int
+    machine: MachineEntry
+    kernel: KernelEntry
+
+
+@dataclass(frozen=True)
+class LoadedStudy:
+    """A study with everything that it names, read and checked.
+
+    Parameters
+    ----------
+    study : Study
+    document : Document
+        As read, overrides applied.
+    points : tuple of Point
+        In the order in which they run: workloads outermost.
+    baseline : int
+        Which of a workload's points is the baseline.
+    sources : tuple of (OperandPlan, OperandPlan)
+        How to make the operands of each workload.
+    """
+
+    study: Study
+    document: Document
+    points: tuple[Point, ...]
+    baseline: int
+    sources: tuple[tuple[OperandPlan, OperandPlan], ...]
+
+    @property
+    def points_per_workload(self) -> int:
+        """Machine-and-kernel pairs."""
+        return len(self.points) // len(self.study.workloads)
+
+    @property
+    def assumed(self) -> tuple[Assumption, ...]:
+        """Every ASSUMED parameter of every machine and kernel of the study, each once."""
+        return tuple(
+            dict.fromkeys(
+                item for point in self.points for item in (*point.machine.assumed, *point.kernel.assumed)
+            )
+        )
+
+    def gemm(self, index: int) -> Gemm:
+        """Make the operands of workload `index`.
+
+        Raises
+        ------
+        WorkloadError
+            If the shapes disagree with each other or with the study.
+        """
+        workload = self.study.workloads[index]
+        plan_a, plan_b = self.sources[index]
+        return Gemm(workload.name, plan_a.make(), plan_b.make())
+
+
+@dataclass(frozen=True)
+class OperandPlan:
+    """How to make one operand: read already from a file, or still to be generated."""
+
+    source: OperandSource
+    shape: tuple[int, int]
+    seed: int
+    stream: Literal[0, 1]
+    options: GeneratorOptions | None
+    pattern: Pattern | None
+
+    def make(self) -> Operand:
+        """Return the operand."""
+        if self.pattern is not None:
+            key = f"[{self.source.key}]" if self.source.key else ""
+            text = f"{self.source.file}{key}"
+            return Operand(self.pattern, self.source.role, 2 * self.seed + self.stream, text)
+        if self.options is None:
+            message = "an operand has neither a pattern nor a generator"
+            raise AssertionError(message)
+        pattern = generate(
+            self.options, self.shape, seed=self.seed, stream=self.stream, k_axis=1 if self.stream == 0 else 0
+        )
+        return Operand(pattern, self.source.role, 2 * self.seed + self.stream, str(self.options))
+
+
+def load_study(path: str | Path, overrides: Sequence[str] = ()) -> LoadedStudy:
+    """Read a study and everything that it names.
+
+    Parameters
+    ----------
+    path : str or Path
+    overrides : sequence of str
+        ``PATH=VALUE``: ``machine.PATH`` for every machine and ``kernel.PATH`` for every kernel that has
+        such a parameter, any other path for the study itself.
+
+    Returns
+    -------
+    loaded : LoadedStudy
+
+    Raises
+    ------
+    StcsimError
+        With every problem found.
+    """
+    document = load(path)
+    own = [text for text in overrides if not text.startswith(("machine.", "kernel."))]
+    document = apply_overrides(document, own, Study)
+    study = validate(Study, document)
+    settings = (*study.overrides, *(text for text in overrides if text not in own))
+    of_machines = [text.removeprefix("machine.") for text in settings if text.startswith("machine.")]
+    of_kernels = [text.removeprefix("kernel.") for text in settings if text.startswith("kernel.")]
+    study = study.model_copy(update={"overrides": settings})
+    folder = Path(path).parent
+    problems = [
+        Problem(
+            must("must start with machine. or kernel.", text),
+            document.file,
+            document.line_of(("overrides", i)),
+            f"overrides.{i}",
+        )
+        for i, text in enumerate(settings)
+        if not text.startswith(("machine.", "kernel."))
+    ]
+    points = _pairs(study, document, folder, of_machines, of_kernels, problems)
+    sources = _sources(study, document, folder, problems)
+    baseline = _baseline(study, document, points, problems)
+    if problems:
+        raise ConfigError(problems)
+    everything = tuple(
+        Point(i, machine, kernel) for i in range(len(study.workloads)) for machine, kernel in points
+    )
+    return LoadedStudy(study, document, everything, baseline, tuple(sources))
+
+
+def _pairs(
+    study: Study,
+    document: Document,
+    folder: Path,
+    of_machines: list[str],
+    of_kernels: list[str],
+    problems: list[Problem],
+) -> list[tuple[MachineEntry, KernelEntry]]:
+    pairs: list[tuple[MachineEntry, KernelEntry]] = []
+    used: set[str] = set()
+    n_read = 0
+    for i, target in enumerate(study.machines):
+        place = document.place_of(("machines", i, "machine"))
+        try:
+            machine, used_here = load_machine(
+                target.machine,
+                overrides=of_machines,
+                folder=folder,
+                place=Problem("", place.file, place.line, f"machines.{i}.machine"),
+            )
+        except StcsimError as error:
+            problems += error.problems
+            continue
+        n_read += 1
+        used |= {f"machine.{text}" for text in used_here}
+        for j, name in enumerate(target.kernels or machine.machine.kernels[:1]):
+            path = ("machines", i, "kernels", j) if target.kernels else ("machines", i, "machine")
+            place = document.place_of(path)
+            where = Problem("", place.file, place.line, ".".join(map(str, path)))
+            try:
+                kernel, used_here = load_kernel(name, overrides=of_kernels, folder=folder, place=where)
+                require_compatible(machine.machine, kernel.kernel, study.dtype)
+            except StcsimError as error:
+                problems += [
+                    problem if problem.file else Problem(problem.message, place.file, place.line, problem.path)
+                    for problem in error.problems
+                ]
+                continue
+            used |= {f"kernel.{text}" for text in used_here}
+            pairs.append((machine, kernel))
+    if n_read == len(study.machines) and not problems:
+        problems += [
+            Problem(f"must name a parameter of a {kind} of the study", file=f"--set {kind}.{text}")
+            for kind, texts in (("machine", of_machines), ("kernel", of_kernels))
+            for text in texts
+            if f"{kind}.{text}" not in used
+        ]
+    return pairs
+
+
+def _baseline(
+    study: Study,
+    document: Document,
+    pairs: list[tuple[MachineEntry, KernelEntry]],
+    problems: list[Problem],
+) -> int:
+    if study.baseline is None or problems:
+        return 0
+    wanted = study.baseline
+    for i, (machine, kernel) in enumerate(pairs):
+        if machine.machine.name == wanted.machine and wanted.kernel in (None, kernel.kernel.name):
+            return i
+    names = sorted({machine.machine.name for machine, _ in pairs})
+    if wanted.machine not in names:
+        path, value, near = ("baseline", "machine"), wanted.machine, names
+    else:
+        near = sorted(kernel.kernel.name for machine, kernel in pairs if machine.machine.name == wanted.machine)
+        path, value = ("baseline", "kernel"), str(wanted.kernel)
+    message = must(f"must be one that the study runs ({', '.join(near)})", value, near=near)
+    problems.append(Problem(message, document.file, document.line_of(path), ".".join(path)))
+    return 0
+
+
+def _sources(
+    study: Study, document: Document, folder: Path, problems: list[Problem]
+) -> list[tuple[OperandPlan, OperandPlan]]:
+    plans = []
+    for i, workload in enumerate(study.workloads):
+        try:
+            plans.append(_operand_plans(workload, ("workloads", i), document, folder))
+        except StcsimError as error:
+            problems += error.problems
+    return plans
+
+
+def _operand_plans(
+    workload: Workload, path: tuple[str | int, ...], document: Document, folder: Path
+) -> tuple[OperandPlan, OperandPlan]:
+    problems: list[Problem] = []
+    patterns: list[Pattern | None] = []
+    options: list[GeneratorOptions | None] = []
+    for side, source in (("a", workload.a), ("b", workload.b)):
+        pattern: Pattern | None = None
+        generator: GeneratorOptions | None = None
+        try:
+            if source.file is not None:
+                pattern = _from_file(source, folder, document, (*path, side, "file"))
+            else:
+                generator = _generator(source.pattern or {}, document, (*path, side, "pattern"))
+        except StcsimError as error:
+            problems += error.problems
+        patterns.append(pattern)
+        options.append(generator)
+    if problems:
+        raise WorkloadError(problems)
+    m, n, k = _sizes(workload, patterns, document, path)
+    shapes = ((m, k), (k, n))
+    plan_a, plan_b = (
+        OperandPlan(source, shape, workload.seed, stream, generator, pattern)
+        for source, shape, stream, generator, pattern in zip(
+            (workload.a, workload.b), shapes, (0, 1), options, patterns, strict=True
+        )
+    )
+    return plan_a, plan_b
+
+
+def _sizes(
+    workload: Workload,
+    patterns: list[Pattern | None],
+    document: Document,
+    path: tuple[str | int, ...],
+) -> tuple[int, int, int]:
+    a, b = patterns
+    if workload.gemm is None:
+        if a is None or b is None:
+            message = "must be given (sizes m, n and k) unless both operands come from files"
+            raise WorkloadError(_problem(message, document, (*path, "gemm"), path))
+        if a.shape[1] != b.shape[0]:
+            message = (
+                f"inner dimensions must agree: A is {a.shape[0]} x {a.shape[1]}, "
+                f"B is {b.shape[0]} x {b.shape[1]}"
+            )
+            raise WorkloadError(_problem(message, document, path, path))
+        return a.shape[0], b.shape[1], a.shape[1]
+    m, n, k = workload.gemm.m, workload.gemm.n, workload.gemm.k
+    problems = []
+    for side, pattern, want in (("a", a, (m, k)), ("b", b, (k, n))):
+        if pattern is not None and pattern.shape != want:
+            message = must(
+                f"must hold a {want[0]} x {want[1]} operand",
+                f"{pattern.shape[0]} x {pattern.shape[1]}",
+            )
+            problems.append(_problem(message, document, (*path, side, "file"), path))
+    if problems:
+        raise WorkloadError(problems)
+    return m, n, k
+
+
+def _problem(
+    message: str, document: Document, path: tuple[str | int, ...], near: tuple[str | int, ...]
+) -> Problem:
+    line = document.line_of(path) or document.line_of(near)
+    return Problem(message, document.file, line, ".".join(map(str, path)))
+
+
+def _from_file(
+    source: OperandSource, folder: Path, document: Document, path: tuple[str | int, ...]
+) -> Pattern:
+    named = Path(source.file or "")
+    candidates = [folder / named, data_root() / named]
+    found = next((candidate for candidate in candidates if candidate.is_file()), None)
+    if found is None:
+        message = must("must be a file, relative to the study's folder or to the shipped data", named)
+        raise WorkloadError(_problem(message, document, path, path))
+    pattern = load_pattern(found, source.key)
+    return pattern.transpose() if source.transpose else pattern
+
+
+def _generator(
+    options: dict[str, Any], document: Document, path: tuple[str | int, ...]
+) -> GeneratorOptions:
+    own = {key: value for key, value in options.items() if key != "generator"}
+    dotted = ".".join(map(str, path))
+    if "generator" not in options:
+        hint = nearest("generator", options)
+        message = "must name a generator" + (f" (did you mean generator instead of {hint}?)" if hint else "")
+        raise WorkloadError(_problem(message, document, (*path, "generator"), path))
+    try:
+        return parse_options(str(options["generator"]), own, path=dotted, file=document.file)
+    except WorkloadError as error:
+        raise WorkloadError(
+            [
+                Problem(problem.message, document.file, _line(document, path, problem.path), problem.path)
+                for problem in error.problems
+            ]
+        ) from None
+
+
+def _line(document: Document, path: tuple[str | int, ...], dotted: str | None) -> int | None:
+    below = (dotted or "").removeprefix(".".join(map(str, path))).strip(".")
+    full = (*path, *below.split(".")) if below else path
+    return document.line_of(full) or document.line_of(path)
+
+
+def run_study(
+    loaded: LoadedStudy, *, progress: Progress | None = None, threads: int = 2
+) -> Iterator[tuple[Result, Result]]:
+    """Run a study, point by point.
+
+    Parameters
+    ----------
+    loaded : LoadedStudy
+    progress : callable, optional
+    threads : int
+        Threads of the cycle engine; results do not depend on it.
+
+    Yields
+    ------
+    result, baseline : Result, Result
+        In the order of the study; all points of a workload come once its baseline is known.
+    """
+    study = loaded.study
+    per_workload = loaded.points_per_workload
+    settings = Settings(
+        dtype=study.dtype,
+        adapt=study.adapt,
+        sparse_side=study.sparse_side,
+        engine=study.engine,
+        check_tiles=study.check_tiles,
+        threads=threads,
+    )
+    for i, workload in enumerate(study.workloads):
+        gemm = loaded.gemm(i)
+        results = []
+        for j, point in enumerate(loaded.points[i * per_workload : (i + 1) * per_workload]):
+            if progress is not None:
+                what = f"{workload.name} on {point.machine.machine.name} with {point.kernel.kernel.name}"
+                progress(i * per_workload + j, len(loaded.points), what)
+            results.append(run_gemm(gemm, point.machine, point.kernel, settings, seed=workload.seed))
+        for result in results:
+            yield result, results[loaded.baseline]
