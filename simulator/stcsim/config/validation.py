@@ -212,7 +212,7 @@ def _settle(errors: Sequence[_Error], depth: int) -> list[_Found]:
     for path, members in groups.items():
         inside = [group for group in members.values() if any(_is_inside(error, path) for error in group)]
         if inside:
-            found += _settle(min(inside, key=len), depth + 1)
+            found += _settle(min(inside, key=_strangeness), depth + 1)
         else:
             parts = [one for group in members.values() for one in _settle(group, depth + 1)]
             found.append(_Found(path, either(part.sentence for part in parts)))
@@ -222,6 +222,11 @@ def _settle(errors: Sequence[_Error], depth: int) -> list[_Found]:
 def _is_inside(error: _Error, path: Path) -> bool:
     """Tell whether the data is of the member's kind, and something in it is wrong."""
     return len(error.path) > len(path) or error.kind in OUT_OF_BOUNDS or error.found[0].sentence.whole
+
+
+def _strangeness(errors: Sequence[_Error]) -> tuple[int, int]:
+    """Return how far the data is from a member: first its unknown keys count, then all errors."""
+    return sum(error.kind == "extra_forbidden" for error in errors), len(errors)
 
 
 def _plain(data: Any, path: Path, found: list[_Found]) -> Any:
