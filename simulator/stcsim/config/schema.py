@@ -8,8 +8,8 @@ disagree with what validation holds.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Callable, Iterator
+from typing import Any, cast
 
 from pydantic import TypeAdapter
 from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
@@ -21,10 +21,13 @@ _DIALECT = "https://json-schema.org/draft/2020-12/schema"
 
 
 class _Generator(GenerateJsonSchema):
-    """pydantic's generator, with the default of a quantity written as in YAML, with its unit."""
+    """pydantic's generator, with every default written as in YAML: made by its factory, with its unit."""
 
     def default_schema(self, schema: core_schema.WithDefaultSchema) -> JsonSchemaValue:
         described = super().default_schema(schema)
+        factory = schema.get("default_factory")
+        if factory is not None and not schema.get("default_factory_takes_data"):
+            described["default"] = self.encode_default(cast("Callable[[], Any]", factory)())
         inner: dict[str, Any] = dict(schema["schema"])
         while inner["type"] == "nullable":
             inner = inner["schema"]
@@ -93,8 +96,10 @@ class _Reference:
         return rows
 
     def _meaning(self, field: JsonSchema) -> str:
-        own = field.get("description") or self._resolved(field).get("description", "")
-        return " ".join(str(own).split()).replace("|", r"\|")
+        """Return what a field's own description says, or else that of the section that stands there."""
+        sections = [section for _, _, section in self._sections(field)]
+        described = [text for schema in (field, *sections) if (text := schema.get("description"))]
+        return " ".join(str(described[0]).split()).replace("|", r"\|") if described else ""
 
     def _resolved(self, field: JsonSchema) -> JsonSchema:
         reference = field.get("$ref")
