@@ -117,7 +117,7 @@ class NmFormat(Format[NmEncoded]):
         outer, k = by_outer.shape
         grouped = np.zeros((outer, self.groups(k) * self.m), dtype=operand.dtype)
         grouped[:, :k] = by_outer
-        grouped = grouped.reshape(outer, -1, self.m)
+        grouped = grouped.reshape(outer, self.groups(k), self.m)
         code_of_mask, places_of_code = _codebook(self.m)
         masks = np.zeros(grouped.shape[:2], dtype=np.uint8)
         for i in range(self.m):
