@@ -143,11 +143,11 @@ class SubCore:
         return -(-rows // self.model.m_inst) * -(-columns // self.model.n_inst)
 
     def products(self, warp: Warp) -> int:
-        """Products of the current repetition: outer products go through A's groups first, then B's."""
+        """Products of the current repetition: B's groups go round within each group of A (the ISA's order)."""
         rows = int(self.model.ones_a[warp.tile_m, warp.iteration])
         columns = int(self.model.ones_b[warp.tile_n, warp.iteration])
-        groups_a = -(-rows // self.model.m_inst)
-        group_a, group_b = warp.repetition % groups_a, warp.repetition // groups_a
+        groups_b = -(-columns // self.model.n_inst)
+        group_a, group_b = warp.repetition // groups_b, warp.repetition % groups_b
         height = min(self.model.m_inst, rows - group_a * self.model.m_inst)
         width = min(self.model.n_inst, columns - group_b * self.model.n_inst)
         return height * width

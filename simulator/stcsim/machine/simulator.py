@@ -12,9 +12,10 @@ from typing import Literal
 
 import numpy as np
 
-from stcsim.config.machine import Machine
+from stcsim.config.kernel import Kernel
+from stcsim.config.machine import InstructionTiming, Machine
 from stcsim.errors import LoweringError, Problem, unknown
-from stcsim.isa import Accumulator, Instruction, Register, load_isa
+from stcsim.isa import Accumulator, Instruction, Register
 from stcsim.lowering.lowered import Lowered
 from stcsim.machine.datapaths import DATAPATHS
 from stcsim.machine.occupancy import resident_ctas
@@ -76,20 +77,13 @@ def bind(lowered: Lowered, machine: Machine) -> SubCoreModel:
         problems.append(Problem(message, path=f"kernel {kernel.name}: datapath"))
         raise LoweringError(problems)
     datapath = DATAPATHS[kernel.datapath]
-    isa = load_isa()
     slots = _accumulator_slots(lowered)
     mnemonics: dict[str, int] = {}
     rows = []
     for op in lowered.program.body:
         mnemonic = op.instruction.mnemonic
-        # The steps of one product share a row of the machine file, under the name without the step.
-        timing = machine.tensor_core.instructions.get(mnemonic.partition(".STEP")[0])
-        if timing is None:
-            message = unknown(
-                f"tensor instruction of {machine.name}", mnemonic, machine.tensor_core.instructions
-            )
-            raise LoweringError(Problem(message, path=f"kernel {kernel.name}: instructions"))
-        if isa[mnemonic].family not in datapath.families:
+        timing = _timing(machine, kernel, mnemonic)
+        if op.instruction.spec.family not in datapath.families:
             message = (
                 f"must run instructions of family {', '.join(sorted(datapath.families))} "
                 f"on datapath {datapath.name}, not {mnemonic}"
@@ -125,12 +119,25 @@ def bind(lowered: Lowered, machine: Machine) -> SubCoreModel:
     )
 
 
+def _timing(machine: Machine, kernel: Kernel, mnemonic: str) -> InstructionTiming:
+    """Look an instruction up in the machine file: by its name, or by the longest leading part of it.
+
+    So the steps of HMMA.884 share a row, and OHMMA stands for outer products of every shape.
+    """
+    known = machine.tensor_core.instructions
+    parts = mnemonic.split(".")
+    for n in range(len(parts), 0, -1):
+        if ".".join(parts[:n]) in known:
+            return known[".".join(parts[:n])]
+    message = unknown(f"tensor instruction of {machine.name}", mnemonic, known)
+    raise LoweringError(Problem(message, path=f"kernel {kernel.name}: instructions"))
+
+
 def _accesses(instruction: Instruction) -> tuple[Register | Accumulator, list[Register | Accumulator]]:
     """Return the sums that a tensor instruction writes, and all registers and sums that it reads."""
-    spec = load_isa()[instruction.mnemonic]
     pairs = [
         (operand_spec.access, operand)
-        for operand_spec, operand in zip(spec.operands, instruction.operands, strict=True)
+        for operand_spec, operand in zip(instruction.spec.operands, instruction.operands, strict=True)
         if isinstance(operand, Register | Accumulator)
     ]
     written = next(operand for access, operand in pairs if access in ("write", "update"))

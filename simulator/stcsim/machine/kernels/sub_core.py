@@ -172,9 +172,9 @@ def _sub_core(
         out[_FIRST_MNEMONIC + micro_ops[this, _OPCODE]] += 1
         if micro_ops[this, _REPEAT] == _OUTER_GRID:
             k = iteration[place]
-            n_groups_a = np.int64(groups_a[r, k])
-            height = min(m_inst, ones_a[r, k] - (repetition[place] % n_groups_a) * m_inst)
-            width = min(n_inst, ones_b[c, k] - (repetition[place] // n_groups_a) * n_inst)
+            n_groups_b = np.int64(groups_b[c, k])
+            height = min(m_inst, ones_a[r, k] - (repetition[place] // n_groups_b) * m_inst)
+            width = min(n_inst, ones_b[c, k] - (repetition[place] % n_groups_b) * n_inst)
             out[_PRODUCTS] += height * width
         pipe_free_at = cycle + interval
         ready = cycle + micro_ops[this, _LATENCY]
