@@ -102,7 +102,7 @@ class _Reference:
         return " ".join(str(described[0]).split()).replace("|", r"\|") if described else ""
 
     def _resolved(self, field: JsonSchema) -> JsonSchema:
-        reference = field.get("$ref")
+        reference = _reference(field)
         return self._definitions[reference.rpartition("/")[2]] if reference else field
 
     def _sections(self, field: JsonSchema) -> Iterator[tuple[str, str, JsonSchema]]:
@@ -111,7 +111,7 @@ class _Reference:
             yield from self._sections(member)
         resolved = self._resolved(field)
         if "properties" in resolved:
-            yield "", str(field.get("$ref", id(resolved))), resolved
+            yield "", _reference(field) or str(id(resolved)), resolved
         elif isinstance(resolved.get("items"), dict):
             for suffix, name, section in self._sections(resolved["items"]):
                 yield "[]" + suffix, name, section
@@ -145,6 +145,12 @@ class _Reference:
             "string": "text",
         }
         return names.get(str(kind), "null" if kind == "null" else "anything") + _bounds(field)
+
+
+def _reference(field: JsonSchema) -> str | None:
+    """Return the reference of a field to a definition; older pydantic wraps it in a list of one."""
+    holder = {**field, **(field["allOf"][0] if "allOf" in field else {})}
+    return holder.get("$ref")
 
 
 def _bounds(field: JsonSchema) -> str:
