@@ -104,12 +104,11 @@ class Document:
         """
         value = self.data
         for item in path:
-            if not isinstance(value, dict | list):
+            inside_mapping = isinstance(value, dict) and item in value
+            inside_list = isinstance(value, list) and isinstance(item, int) and 0 <= item < len(value)
+            if not (inside_mapping or inside_list):
                 raise KeyError(path)
-            try:
-                value = value[item]
-            except (KeyError, IndexError, TypeError):
-                raise KeyError(path) from None
+            value = value[item]
         return value
 
     def subtree(self, *path: str | int) -> Document:
