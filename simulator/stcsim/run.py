@@ -12,7 +12,7 @@ from stcsim.catalog import KernelEntry, MachineEntry, load_kernel
 from stcsim.config.kernel import Kernel
 from stcsim.config.machine import Dtype, Machine
 from stcsim.config.study import Adapt, Engine, SparseSide
-from stcsim.errors import CheckError, LoweringError, Problem, must, unknown
+from stcsim.errors import CheckError, LoweringError, Problem, must
 from stcsim.lowering import LOWERINGS
 from stcsim.lowering.check import check_values
 from stcsim.lowering.lowered import Lowered
@@ -47,7 +47,8 @@ def require_compatible(machine: Machine, kernel: Kernel, dtype: Dtype) -> None:
     problems = []
     accepted = machine.tensor_core.datapaths
     if kernel.datapath not in accepted:
-        problems.append(Problem(unknown(f"datapath of {machine.name}", kernel.datapath, accepted), path=where))
+        message = must(f"datapath must be one that {machine.name} has ({', '.join(accepted)})", kernel.datapath)
+        problems.append(Problem(message, path=where))
     lowering, datapath = LOWERINGS[kernel.lowering], DATAPATHS[kernel.datapath]
     for side, name, formats in (
         ("A", lowering.format_a, datapath.formats_a),
@@ -121,7 +122,9 @@ def _sides(gemm: Gemm, kernel: Kernel, side: SparseSide) -> list[tuple[Gemm, tup
         return [swapped]
     if side == "auto":
         return [as_given, swapped]
-    return [swapped] if gemm.b.role == "weight" and gemm.a.role != "weight" else [as_given]
+    if gemm.b.role == "weight" and gemm.a.role != "weight":
+        return [(swapped[0], ("transposed: the weight stands on the sparse side (A)",))]
+    return [as_given]
 
 
 def _fit(

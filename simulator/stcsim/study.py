@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 from stcsim.catalog import Assumption, KernelEntry, MachineEntry, load_kernel, load_machine
 from stcsim.config.document import Document
@@ -18,7 +18,7 @@ from stcsim.config.loader import load
 from stcsim.config.override import apply_overrides
 from stcsim.config.study import OperandSource, Study, Workload
 from stcsim.config.validation import validate
-from stcsim.errors import ConfigError, Problem, StcsimError, WorkloadError, must, nearest
+from stcsim.errors import ConfigError, Problem, StcsimError, WorkloadError, must
 from stcsim.resources import data_root
 from stcsim.result.result import Result
 from stcsim.run import Settings, require_compatible, run_gemm
@@ -72,11 +72,8 @@ class LoadedStudy:
     @property
     def assumed(self) -> tuple[Assumption, ...]:
         """Every ASSUMED parameter of every machine and kernel of the study, each once."""
-        return tuple(
-            dict.fromkeys(
-                item for point in self.points for item in (*point.machine.assumed, *point.kernel.assumed)
-            )
-        )
+        every = [item for point in self.points for item in (*point.machine.assumed, *point.kernel.assumed)]
+        return tuple({(item.file, item.path): item for item in every}.values())
 
     def gemm(self, index: int) -> Gemm:
         """Make the operands of workload `index`.
@@ -264,7 +261,7 @@ def _operand_plans(
             if source.file is not None:
                 pattern = _from_file(source, folder, document, (*path, side, "file"))
             else:
-                generator = _generator(source.pattern or {}, document, (*path, side, "pattern"))
+                generator = parse_options(document.subtree(*path, side, "pattern"))
         except StcsimError as error:
             problems += error.problems
         patterns.append(pattern)
@@ -332,32 +329,6 @@ def _from_file(
         raise WorkloadError(_problem(message, document, path, path))
     pattern = load_pattern(found, source.key)
     return pattern.transpose() if source.transpose else pattern
-
-
-def _generator(
-    options: dict[str, Any], document: Document, path: tuple[str | int, ...]
-) -> GeneratorOptions:
-    own = {key: value for key, value in options.items() if key != "generator"}
-    dotted = ".".join(map(str, path))
-    if "generator" not in options:
-        hint = nearest("generator", options)
-        message = "must name a generator" + (f" (did you mean generator instead of {hint}?)" if hint else "")
-        raise WorkloadError(_problem(message, document, (*path, "generator"), path))
-    try:
-        return parse_options(str(options["generator"]), own, path=dotted, file=document.file)
-    except WorkloadError as error:
-        raise WorkloadError(
-            [
-                Problem(problem.message, document.file, _line(document, path, problem.path), problem.path)
-                for problem in error.problems
-            ]
-        ) from None
-
-
-def _line(document: Document, path: tuple[str | int, ...], dotted: str | None) -> int | None:
-    below = (dotted or "").removeprefix(".".join(map(str, path))).strip(".")
-    full = (*path, *below.split(".")) if below else path
-    return document.line_of(full) or document.line_of(path)
 
 
 def run_study(

@@ -71,11 +71,6 @@ def bind(lowered: Lowered, machine: Machine) -> SubCoreModel:
         If the machine has no such datapath or instruction, or the datapath does not take it.
     """
     kernel = lowered.kernel
-    problems = []
-    if kernel.datapath not in machine.tensor_core.datapaths:
-        message = unknown(f"datapath of {machine.name}", kernel.datapath, machine.tensor_core.datapaths)
-        problems.append(Problem(message, path=f"kernel {kernel.name}: datapath"))
-        raise LoweringError(problems)
     datapath = DATAPATHS[kernel.datapath]
     slots = _accumulator_slots(lowered)
     mnemonics: dict[str, int] = {}
