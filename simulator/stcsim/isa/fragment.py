@@ -163,6 +163,12 @@ def encode(values: NDArray[Any], dtype: str) -> NDArray[np.uint32]:
     IsaError
         If an integer does not fit the dtype.
     """
+    with np.errstate(over="ignore", invalid="ignore"):
+        return _encoded(values, dtype)
+
+
+def _encoded(values: NDArray[Any], dtype: str) -> NDArray[np.uint32]:
+    """Do what `encode` says; too large floats become infinities."""
     if dtype == "fp16":
         return np.ascontiguousarray(values, dtype=np.float16).view(np.uint32)
     if dtype == "fp32":

@@ -27,7 +27,7 @@ class Instruction:
     operands : tuple of Operand
         In the order of the row.
     guard : Predicate, optional
-        Executes where it holds.
+        Executes where it holds; ``@PT`` is no guard.
     row : InstructionSpec, optional
         The row, where it is not one of the shipped tables'; takes no part in comparisons.
 
@@ -56,6 +56,8 @@ class Instruction:
 
     def __post_init__(self, row: InstructionSpec | None) -> None:
         object.__setattr__(self, "spec", load_isa()[self.mnemonic] if row is None else row)
+        if self.guard == Predicate(TRUE_PREDICATE):
+            object.__setattr__(self, "guard", None)
         faults = [fault for _, fault in operand_faults(self.spec, self.operands)]
         if self.guard is not None and (fault := guard_fault(self.spec, self.guard)):
             faults.append(fault)

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stcsim.errors import IsaError, must
-from stcsim.isa.operand import TRUE_PREDICATE, ZERO_REGISTER, Address, Register
+from stcsim.isa.operand import TRUE_PREDICATE, ZERO_REGISTER, Accumulator, Address, Register
 
 LANES = 32
 """Threads of a warp."""
@@ -105,6 +105,27 @@ class WarpState:
         if first == ZERO_REGISTER:
             return _NO_WORDS[: count * LANES]
         raise IsaError(must(f"register must be below R{self.n_registers}", f"R{last - 1}"))
+
+    def sums(self, tile: Accumulator) -> NDArray[np.float32]:
+        """Return an accumulator tile, a view.
+
+        Parameters
+        ----------
+        tile : Accumulator
+
+        Returns
+        -------
+        sums : ndarray of float32, shape (m_warp, n_warp)
+
+        Raises
+        ------
+        IsaError
+            If the state has fewer tiles.
+        """
+        if tile.index >= len(self.accumulators):
+            raise IsaError(must(f"accumulator must be below ACC{len(self.accumulators)}", tile))
+        kept: NDArray[np.float32] = self.accumulators[tile.index]
+        return kept
 
     def write(self, register: Register, words: NDArray[Any], active: NDArray[np.bool_] | None = None) -> None:
         """Write consecutive registers; nothing happens to RZ.

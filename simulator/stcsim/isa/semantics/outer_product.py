@@ -129,7 +129,7 @@ def outer_product(spec: InstructionSpec, operands: Operands, state: WarpState, a
         a = state.words(values_a, spec.operands[1].count).view(np.float16)
         b = state.words(values_b, spec.operands[2].count).view(np.float16)
         with np.errstate(over="ignore", invalid="ignore"):
-            _scatter(state.accumulators[tile.index].reshape(-1), a, b, groups_a[i.value], groups_b[j.value])
+            _scatter(state.sums(tile).reshape(-1), a, b, groups_a[i.value], groups_b[j.value])
 
 
 def _condensed(
@@ -201,7 +201,7 @@ def sparse_warp_product(spec: InstructionSpec, operands: Operands, state: WarpSt
     tile, values_a, values_b = operands[:3]
     _, m_warp, n_warp = state.accumulators.shape
     columns, rows = _condensed(spec, operands, state, m_warp, n_warp)
-    sums = state.accumulators[tile.index].reshape(-1)
+    sums = state.sums(tile).reshape(-1)
     a = state.words(values_a, spec.operands[1].count).view(np.float16)
     b = state.words(values_b, spec.operands[2].count).view(np.float16)
     with np.errstate(over="ignore", invalid="ignore"):
@@ -221,7 +221,7 @@ def dense_warp_product(spec: InstructionSpec, operands: Operands, state: WarpSta
     m, n, k = shape.m, shape.n, shape.k
     a = state.words(values_a, spec.operands[1].count).view(np.float16).astype(np.float32).reshape(k, m)
     b = state.words(values_b, spec.operands[2].count).view(np.float16).astype(np.float32).reshape(k, n)
-    sums = state.accumulators[tile.index][:m, :n]
+    sums = state.sums(tile)[:m, :n]
     with np.errstate(over="ignore", invalid="ignore"):
         for column, row in zip(a, b, strict=True):
             sums += column[:, None] * row
@@ -233,7 +233,7 @@ def load_accumulator(spec: InstructionSpec, operands: Operands, state: WarpState
     tile, first, values = operands
     n_rows = spec.operands[2].count
     rows = state.words(values, n_rows).view(np.float32).reshape(n_rows, LANES)
-    state.accumulators[tile.index][first.value : first.value + n_rows] = rows
+    state.sums(tile)[first.value : first.value + n_rows] = rows
 
 
 @semantic("drain_accumulator")
@@ -241,10 +241,10 @@ def drain_accumulator(spec: InstructionSpec, operands: Operands, state: WarpStat
     """Put rows of a tile into registers; the inverse of loading them."""
     target, tile, first = operands
     n_rows = spec.operands[0].count
-    state.write(target, state.accumulators[tile.index][first.value : first.value + n_rows].view(np.uint32))
+    state.write(target, state.sums(tile)[first.value : first.value + n_rows].view(np.uint32))
 
 
 @semantic("clear_accumulator")
 def clear_accumulator(spec: InstructionSpec, operands: Operands, state: WarpState, active: Active) -> None:
     """Set every sum of a tile to zero."""
-    state.accumulators[operands[0].index] = 0.0
+    state.sums(operands[0])[:] = 0.0
