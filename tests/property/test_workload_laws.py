@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from stcsim.formats.nm import NmFormat
@@ -92,6 +92,7 @@ def test_fp32_sums_of_products_are_exact(data, m, n, k):
     runs=st.tuples(st.integers(1, 90), st.integers(1, 90)),
     seed=st.integers(0, 2**64 - 1),
 )
+@example(rows=1, cols=1, density=1e-308, spreads=(0.0, 4.0), runs=(1, 1), seed=0)
 def test_generated_masks_meet_their_density_to_the_element(rows, cols, density, spreads, runs, seed):
     clustered = Clustered(
         density=density, row_spread=spreads[0], col_spread=spreads[1], row_run=runs[0], col_run=runs[1]

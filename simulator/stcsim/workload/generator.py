@@ -222,7 +222,7 @@ class Nm(GeneratorOptions):
             group = by_k[k0 : k0 + self.m]
             wanted = np.full(group.shape[1], min(self.n, len(group)), dtype=np.uint64)
             for i, row in enumerate(group):
-                draws = random.words(row.size) * np.uint64(len(group) - i)
+                draws = random.words(row.size).astype(np.uint64) * np.uint64(len(group) - i)
                 np.less(draws, wanted << np.uint64(32), out=row)
                 wanted -= row
         return MaskPattern.adopt(by_k if k_axis == 0 else np.ascontiguousarray(by_k.T))
@@ -448,7 +448,8 @@ def _scale_to_density(rows: NDArray[np.float64], cols: NDArray[np.float64], dens
     sums = np.concatenate([[0.0], np.cumsum(ascending)])
 
     def mean(scale: float) -> float:
-        below = np.searchsorted(ascending, 1 / (scale * rows))
+        with np.errstate(divide="ignore", over="ignore"):  # a factor may be too small for any column
+            below = np.searchsorted(ascending, 1 / (scale * rows))
         return float(np.sum(scale * rows * sums[below] + (cols.size - below))) / (rows.size * cols.size)
 
     low, high = 0.0, density
