@@ -200,15 +200,18 @@ def test_an_npy_array_may_have_no_elements(tmp_path, shape):
         (np.zeros(3), "must be an array with two dimensions, not the shape (3,)"),
         (np.zeros(()), "must be an array with two dimensions, not the shape ()"),
         (np.zeros((1, 2, 3)), "must be an array with two dimensions, not the shape (1, 2, 3)"),
-        (np.zeros((2, 2), dtype=complex), "must be an array of booleans, integers or floats, not complex128"),
+        (
+            np.zeros((2, 2), dtype=complex),
+            "must be an array of booleans, integers or floats, not of the dtype <c16",
+        ),
         (
             np.zeros((2, 2), dtype="M8[s]"),
-            "must be an array of booleans, integers or floats, not datetime64[s]",
+            "must be an array of booleans, integers or floats, not of the dtype <M8[s]",
         ),
-        (np.array([["a"]]), "must be an array of booleans, integers or floats, not <U1"),
+        (np.array([["a"]]), "must be an array of booleans, integers or floats, not of the dtype <U1"),
         (
             np.zeros((2, 2), dtype=[("x", "f4")]),
-            "must be an array of booleans, integers or floats, not [('x', '<f4')]",
+            "must be an array of booleans, integers or floats, not of the dtype [('x', '<f4')]",
         ),
     ],
 )
@@ -254,7 +257,10 @@ def npy_bytes(header, data=b"", version=(1, 0)):
         (b"\x93NUMPY", DAMAGED_NPY),
         (b"not an array", DAMAGED_NPY),
         (npy_bytes("{'descr': '<f4', 'fortran_order': False, 'shape': (2, 2"), DAMAGED_NPY),
-        (npy_bytes("{'descr': 'nonsense', 'fortran_order': False, 'shape': (2, 2)}"), DAMAGED_NPY),
+        (
+            npy_bytes("{'descr': 'nonsense', 'fortran_order': False, 'shape': (2, 2)}"),
+            "must be an array of booleans, integers or floats, not of the dtype nonsense",
+        ),
         (npy_bytes("__import__('os').system('true')"), DAMAGED_NPY),
         (npy_bytes("[" * 5000), DAMAGED_NPY),
         (
@@ -353,6 +359,14 @@ def test_what_numpy_itself_saves_is_read(tmp_path):
         save(tmp_path / "n.npz", **arrays)
         assert load_pattern(tmp_path / "n.npz") == MaskPattern(mask)
         assert load_meta(tmp_path / "n.npz") == {}
+
+
+def test_names_that_a_file_makes_up_do_not_break_the_line_of_an_error(tmp_path):
+    write_npz(tmp_path / "n.npz", **{"a\nb.bits": np.zeros(2, np.uint8), "a\nb.shape": np.array([3, 3])})
+    assert load_pattern(tmp_path / "n.npz").shape == (3, 3)
+    assert refusal(tmp_path / "n.npz", "x") == ": must be a known pattern of this file (a\\nb), not x"
+    write_npz(tmp_path / "n.npz", **{"a\nb.bits": np.zeros(1, np.uint8), "a\nb.shape": np.array([3, 3])})
+    assert refusal(tmp_path / "n.npz") == ": a\\nb.bits: must be 2 bytes for a 3 x 3 pattern, not 1"
 
 
 def test_the_same_patterns_give_the_same_bytes(trace, tmp_path):

@@ -45,6 +45,8 @@ _MAX_META_BYTES = 1 << 20
 _MAX_HEADER_BYTES = 10_000
 _PIECE_BYTES = 1 << 24
 """About how much of a file is taken apart at a time."""
+_NUMBERS = re.compile(r"\|b1|[<>|=](?:[iu][1248]|f[248])")
+"""How a .npy header spells the dtypes that are read."""
 _WHOLE_NUMBER = re.compile(rb"-?[0-9]{1,19}")
 _DIGITS = 20
 """Characters that one number of an .smtx file may take, its separator included."""
@@ -57,6 +59,12 @@ class _Fault(Exception):
         super().__init__(message)
         self.line = line
         self.path = path
+
+    def of(self, file: str) -> WorkloadError:
+        """Return the error that a user sees; what a file holds cannot break its line."""
+        return WorkloadError(
+            Problem(_printable(str(self)), file, self.line, self.path and _printable(self.path))
+        )
 
 
 def load_pattern(path: str | os.PathLike[str], key: str | None = None) -> Pattern:
@@ -96,7 +104,7 @@ def load_pattern(path: str | os.PathLike[str], key: str | None = None) -> Patter
             with _archive(stream) as archive:
                 return _read_bitmap(archive, key)
     except _Fault as fault:
-        raise WorkloadError(Problem(str(fault), file, fault.line, fault.path)) from None
+        raise fault.of(file) from None
 
 
 def pattern_names(path: str | os.PathLike[str]) -> list[str]:
@@ -112,7 +120,7 @@ def pattern_names(path: str | os.PathLike[str]) -> list[str]:
         with _open(file) as stream, _archive(stream) as archive:
             return _names(archive)
     except _Fault as fault:
-        raise WorkloadError(Problem(str(fault), file, fault.line, fault.path)) from None
+        raise fault.of(file) from None
 
 
 def load_meta(path: str | os.PathLike[str]) -> dict[str, Any]:
@@ -138,7 +146,7 @@ def load_meta(path: str | os.PathLike[str]) -> dict[str, Any]:
                 raise _Fault(message, path="meta")
             return data
     except _Fault as fault:
-        raise WorkloadError(Problem(str(fault), file, fault.line, fault.path)) from None
+        raise fault.of(file) from None
 
 
 def save_patterns(
@@ -198,6 +206,10 @@ def _open(file: str) -> IO[bytes]:
 
 def _length(stream: IO[bytes]) -> int:
     return os.fstat(stream.fileno()).st_size
+
+
+def _printable(text: str) -> str:
+    return "".join(one if one.isprintable() else repr(one)[1:-1] for one in text)
 
 
 def _check_size(shape: tuple[int, ...], *, line: int | None = None, path: str | None = None) -> None:
@@ -311,8 +323,6 @@ def _read_npy(stream: IO[bytes]) -> MaskPattern:
     """Read a two-dimensional .npy array, some rows at a time, as the mask of its non-zero elements."""
     length = _length(stream)
     shape, fortran, dtype = _npy_header(stream)
-    if dtype.kind not in "biuf":
-        raise _Fault(must("must be an array of booleans, integers or floats", dtype))
     if len(shape) != 2:
         raise _Fault(must("must be an array with two dimensions", f"the shape {shape}"))
     _check_size(shape)
@@ -343,19 +353,20 @@ def _npy_header(stream: IO[bytes]) -> tuple[tuple[int, ...], bool, np.dtype[Any]
     try:
         header = ast.literal_eval(text.decode("latin-1"))
         shape, fortran, descr = header["shape"], header["fortran_order"], header["descr"]
-        dtype = np.lib.format.descr_to_dtype(descr)
         is_sound = len(text) == size and isinstance(shape, tuple) and all(type(i) is int for i in shape)
     except (ValueError, SyntaxError, TypeError, LookupError, RecursionError, MemoryError):
         is_sound = False
     if not is_sound:
         message = "must be an array in .npy format, but its header is cut short or damaged"
         raise _Fault(message)
-    if dtype.hasobject:
+    if descr == "|O":
         message = "must be an array of numbers: pickled objects are never loaded"
         raise _Fault(message)
+    if not isinstance(descr, str) or not _NUMBERS.fullmatch(descr):
+        raise _Fault(must("must be an array of booleans, integers or floats", f"of the dtype {descr}"))
     if any(length < 0 for length in shape):
         raise _Fault(must("must have sizes of 0 or more", f"the shape {shape}"))
-    return shape, bool(fortran), dtype
+    return shape, bool(fortran), np.dtype(descr)
 
 
 # --- .npz ----------------------------------------------------------------------------------------
