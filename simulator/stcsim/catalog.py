@@ -26,6 +26,7 @@ from stcsim.resources import data_path
 
 Kind = Literal["machine", "kernel"]
 
+_NOWHERE = Problem("")
 _ASSUMED = re.compile(r"#.*?\bASSUMED:\s*(.*)$")
 
 
@@ -106,7 +107,7 @@ def load_machine(
     *,
     overrides: Sequence[str] = (),
     folder: Path | None = None,
-    place: Problem = Problem(""),
+    place: Problem = _NOWHERE,
 ) -> tuple[MachineEntry, set[str]]:
     """Read a machine.
 
@@ -162,7 +163,7 @@ def load_kernel(
     *,
     overrides: Sequence[str] = (),
     folder: Path | None = None,
-    place: Problem = Problem(""),
+    place: Problem = _NOWHERE,
 ) -> tuple[KernelEntry, set[str]]:
     """Read a kernel; arguments, returns and errors as `load_machine`."""
     document = _find("kernel", name, folder, place)

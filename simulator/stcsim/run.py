@@ -47,7 +47,9 @@ def require_compatible(machine: Machine, kernel: Kernel, dtype: Dtype) -> None:
     problems = []
     accepted = machine.tensor_core.datapaths
     if kernel.datapath not in accepted:
-        message = must(f"datapath must be one that {machine.name} has ({', '.join(accepted)})", kernel.datapath)
+        message = must(
+            f"datapath must be one that {machine.name} has ({', '.join(accepted)})", kernel.datapath
+        )
         problems.append(Problem(message, path=where))
     lowering, datapath = LOWERINGS[kernel.lowering], DATAPATHS[kernel.datapath]
     for side, name, formats in (
@@ -162,7 +164,9 @@ def _checked(lowered: Lowered, tiles: int, seed: int) -> Check:
         return Check(0.0, None)
     verdict = check_values(lowered, tiles, seed)
     if verdict.fault is not None:
-        raise CheckError(Problem(verdict.fault, path=f"value check of {lowered.gemm.name} by {lowered.kernel.name}"))
+        raise CheckError(
+            Problem(verdict.fault, path=f"value check of {lowered.gemm.name} by {lowered.kernel.name}")
+        )
     return Check(verdict.share, True)
 
 
@@ -215,5 +219,3 @@ def _account(
         notes=lowered.notes,
         assumed=tuple(item.to_json() for item in (*machine.assumed, *kernel.assumed)),
     )
-
-

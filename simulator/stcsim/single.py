@@ -17,7 +17,7 @@ from stcsim.result.result import Result
 from stcsim.run import Settings, run_gemm
 from stcsim.workload.gemm import Gemm
 from stcsim.workload.generator import Dense, Uniform, generate
-from stcsim.workload.operand import Operand
+from stcsim.workload.operand import Operand, Role
 from stcsim.workload.pattern import Pattern
 from stcsim.workload.pattern_file import load_pattern
 
@@ -73,7 +73,10 @@ def run_single(
             problems.append(Problem(f"must come with --{side} FILE", path=f"--key-{side}"))
     if dtype not in get_args(Dtype):
         problems.append(
-            Problem(must(f"must be one of {', '.join(get_args(Dtype))}", dtype, near=get_args(Dtype)), path="--dtype")
+            Problem(
+                must(f"must be one of {', '.join(get_args(Dtype))}", dtype, near=get_args(Dtype)),
+                path="--dtype",
+            )
         )
     loaded: list[Pattern | None] = []
     for path, key in ((file_a, key_a), (file_b, key_b)):
@@ -98,23 +101,20 @@ def run_single(
     known = {f"machine.{text}" for text in used} | {f"kernel.{text}" for text in used_of_kernel}
     unused = [text for text in overrides if text not in known]
     if unused:
-        what = "must name a parameter of the machine (machine.PATH=VALUE) or of the kernel (kernel.PATH=VALUE)"
-        raise ConfigError([Problem(what, file=f"--set {text}") for text in unused])
-    patterns = []
-    for stream, (pattern, density, shape) in enumerate(
-        ((loaded[0], density_a, (rows, inner)), (loaded[1], density_b, (inner, columns)))
-    ):
-        if pattern is not None:
-            patterns.append((pattern, str(file_a if stream == 0 else file_b)))
-            continue
-        options = Dense() if density in (None, 1.0) else Uniform(density=density)
-        patterns.append((generate(options, shape, seed=seed, stream=stream), str(options)))
-    operand_a, operand_b = (
-        Operand(pattern, role, 2 * seed + stream, source)
-        for stream, (role, (pattern, source)) in enumerate(
-            zip(("weight", "activation"), patterns, strict=True)
+        what = (
+            "must name a parameter of the machine (machine.PATH=VALUE) or of the kernel (kernel.PATH=VALUE)"
         )
-    )
+        raise ConfigError([Problem(what, file=f"--set {text}") for text in unused])
+    operands = []
+    roles: tuple[Role, Role] = ("weight", "activation")
+    for stream, role in enumerate(roles):
+        pattern, density = loaded[stream], (density_a, density_b)[stream]
+        source = str((file_a, file_b)[stream])
+        if pattern is None:
+            shape = (rows, inner) if stream == 0 else (inner, columns)
+            options = Dense() if density is None else Uniform(density=density)
+            pattern, source = generate(options, shape, seed=seed, stream=stream), str(options)
+        operands.append(Operand(pattern, role, 2 * seed + stream, source))
     settings = Settings(
         dtype=dtype,  # type: ignore[arg-type]  # checked above
         adapt=adapt,
@@ -123,7 +123,7 @@ def run_single(
         check_tiles=check_tiles,
         threads=threads,
     )
-    return run_gemm(Gemm("gemm", operand_a, operand_b), machine_entry, kernel_entry, settings, seed=seed)
+    return run_gemm(Gemm("gemm", *operands), machine_entry, kernel_entry, settings, seed=seed)
 
 
 def _sizes(
@@ -153,7 +153,8 @@ def _sizes(
         elif len({value for _, value in found}) > 1:
             problems.append(
                 Problem(
-                    "must be the same everywhere, not " + ", ".join(f"{value} ({who})" for who, value in found),
+                    "must be the same everywhere, not "
+                    + ", ".join(f"{value} ({who})" for who, value in found),
                     path=f"--{axis}",
                 )
             )

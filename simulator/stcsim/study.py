@@ -197,7 +197,9 @@ def _pairs(
                 require_compatible(machine.machine, kernel.kernel, study.dtype)
             except StcsimError as error:
                 problems += [
-                    problem if problem.file else Problem(problem.message, place.file, place.line, problem.path)
+                    problem
+                    if problem.file
+                    else Problem(problem.message, place.file, place.line, problem.path)
                     for problem in error.problems
                 ]
                 continue
@@ -229,7 +231,9 @@ def _baseline(
     if wanted.machine not in names:
         path, value, near = ("baseline", "machine"), wanted.machine, names
     else:
-        near = sorted(kernel.kernel.name for machine, kernel in pairs if machine.machine.name == wanted.machine)
+        near = sorted(
+            kernel.kernel.name for machine, kernel in pairs if machine.machine.name == wanted.machine
+        )
         path, value = ("baseline", "kernel"), str(wanted.kernel)
     message = must(f"must be one that the study runs ({', '.join(near)})", value, near=near)
     problems.append(Problem(message, document.file, document.line_of(path), ".".join(path)))
@@ -269,14 +273,10 @@ def _operand_plans(
     if problems:
         raise WorkloadError(problems)
     m, n, k = _sizes(workload, patterns, document, path)
-    shapes = ((m, k), (k, n))
-    plan_a, plan_b = (
-        OperandPlan(source, shape, workload.seed, stream, generator, pattern)
-        for source, shape, stream, generator, pattern in zip(
-            (workload.a, workload.b), shapes, (0, 1), options, patterns, strict=True
-        )
+    return (
+        OperandPlan(workload.a, (m, k), workload.seed, 0, options[0], patterns[0]),
+        OperandPlan(workload.b, (k, n), workload.seed, 1, options[1], patterns[1]),
     )
-    return plan_a, plan_b
 
 
 def _sizes(

@@ -66,7 +66,9 @@ def test_a_study_prints_a_row_for_each_layer_machine_and_kernel(stcsim: Run, stu
     assert any(line.startswith("cycles cover: warp tiles spread over all sub-cores") for line in lines)
 
 
-def test_the_output_folder_is_tidy_and_replays_to_the_same_bytes(stcsim: Run, study: Path, tmp_path: Path) -> None:
+def test_the_output_folder_is_tidy_and_replays_to_the_same_bytes(
+    stcsim: Run, study: Path, tmp_path: Path
+) -> None:
     out, again = tmp_path / "out", tmp_path / "again"
     assert stcsim("run", study, "--out", out, "--set", "machine.clock=1.2GHz").status == 0
     assert sorted(path.name for path in out.iterdir()) == ["results.csv", "results.json", "study.yaml"]
@@ -83,7 +85,9 @@ def test_the_output_folder_is_tidy_and_replays_to_the_same_bytes(stcsim: Run, st
     )
 
 
-def test_a_folder_that_holds_something_is_refused_without_force(stcsim: Run, study: Path, tmp_path: Path) -> None:
+def test_a_folder_that_holds_something_is_refused_without_force(
+    stcsim: Run, study: Path, tmp_path: Path
+) -> None:
     out = tmp_path / "out"
     out.mkdir()
     (out / "mine.txt").write_text("mine")
@@ -109,7 +113,8 @@ def test_results_do_not_depend_on_names_order_or_threads(stcsim: Run, study: Pat
 def test_explain_lists_sizes_an_estimate_and_every_assumed_parameter(stcsim: Run, study: Path) -> None:
     ended = stcsim("explain", study)
     assert ended.status == 0, ended.err
-    assert "first: 100 x 64 x 48 (307,200 MACs) on dstc-v100 with spwmma_128x128x32: 8 warp tiles of 32 x 32" in ended.out
+    row = "first: 100 x 64 x 48 (307,200 MACs) on dstc-v100 with spwmma_128x128x32: 8 warp tiles of 32 x 32"
+    assert row in ended.out
     assert "6 runs, about " in ended.out
     assert "dstc-v100.yaml: tensor_core.accumulator.tiles = 4: four 32x32 fp32 tiles" in ended.out
     changed = stcsim("explain", study, "--set", "machine.tensor_core.accumulator.tiles=8").out
@@ -128,7 +133,8 @@ ERRORS: list[tuple[Callable[[str], str], str]] = [
      "{study}:8: wrkloads: must be a known key (adapt, baseline, check_tiles, dtype, engine, machines, name, "
      "overrides, sparse_side, summary, workloads), not wrkloads (did you mean workloads?)"),
     (replace("density: 0.4", "densty: 0.4"),
-     "{study}:11: workloads.0.a.pattern.densty: must be a known key (density, sparsity), not densty (did you mean density?)"),
+     "{study}:11: workloads.0.a.pattern.densty: must be a known key (density, sparsity), not densty "
+     "(did you mean density?)"),
     (replace("sparsity: 0.8", "sparsity: 80%"),
      "{study}:12: workloads.0.b.pattern.sparsity: must be a fraction between 0 and 1, such as density: 0.3 or "
      "sparsity: 0.7, not 80% (did you mean 0.8?)"),
@@ -164,7 +170,9 @@ def test_a_fault_of_the_study_is_one_line_with_file_line_and_path(
 
 
 def test_all_problems_are_told_at_once(stcsim: Run, study: Path) -> None:
-    study.write_text(STUDY.replace("density: 0.4", "density: 4").replace("dstc-v100", "dstc").replace("weights", "w"))
+    study.write_text(
+        STUDY.replace("density: 0.4", "density: 4").replace("dstc-v100", "dstc").replace("weights", "w")
+    )
     assert len(stcsim("run", study).err.splitlines()) == 3
 
 
@@ -198,4 +206,7 @@ def test_list_names_each_with_a_summary(stcsim: Run, kind: str, some: list[str])
 def test_an_unknown_command_names_the_nearest(stcsim: Run) -> None:
     ended = stcsim("rum")
     assert ended.status == 2
-    assert ended.err == "command must be one of run, sim, explain, list, schema, isa, not rum (did you mean run?)\n"
+    assert (
+        ended.err
+        == "command must be one of run, sim, explain, list, schema, isa, not rum (did you mean run?)\n"
+    )

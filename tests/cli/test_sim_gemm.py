@@ -111,7 +111,9 @@ def test_a_sparser_operand_on_the_smaller_quantum_is_found_by_auto(stcsim: Run) 
 
 
 def test_macs_of_a_huge_layer_are_counted_in_64_bits(stcsim: Run) -> None:
-    got = result(stcsim, "--m", "32", "--n", "8192", "--k", "8192", "--machine", "a100-sxm4-40gb", "--check-tiles", "0")
+    got = result(
+        stcsim, "--m", "32", "--n", "8192", "--k", "8192", "--machine", "a100-sxm4-40gb", "--check-tiles", "0"
+    )
     assert got["macs_total"] == 2_147_483_648
     assert got["check"] == {"share": 0.0, "ok": None}
 
@@ -156,7 +158,9 @@ def test_prune_reports_its_loss_and_dense_names_the_kernel_that_ran(stcsim: Run)
     assert pruned["macs_useful"] == 64 * 64 * 32
     dense = result(stcsim, *shape, "--adapt", "dense")
     assert dense["kernel"] == "hmma16816_128x128x32"
-    assert dense["notes"][0].startswith("adapted: dense, run by hmma16816_128x128x32: must have at most 2 non-zeros")
+    assert dense["notes"][0].startswith(
+        "adapted: dense, run by hmma16816_128x128x32: must have at most 2 non-zeros"
+    )
 
 
 def test_a_k_that_is_no_multiple_of_four_is_padded_and_said(stcsim: Run) -> None:

@@ -26,7 +26,9 @@ def engine(request: pytest.FixtureRequest) -> ModuleType:
     return module
 
 
-def model(*ops: tuple[int, int, int, int], iterations: int = 1, warps: int = 1, greedy: bool = True) -> SubCoreModel:
+def model(
+    *ops: tuple[int, int, int, int], iterations: int = 1, warps: int = 1, greedy: bool = True
+) -> SubCoreModel:
     """Build a model from (interval, latency, destination, source) rows."""
     rows = np.zeros((len(ops), len(Column)), np.int64)
     for row, (interval, latency, destination, source) in zip(rows, ops, strict=True):
@@ -37,7 +39,9 @@ def model(*ops: tuple[int, int, int, int], iterations: int = 1, warps: int = 1, 
     return SubCoreModel(rows, ("mma",), n_slots, iterations, warps, greedy, EMPTY, EMPTY, 1, 1)
 
 
-def outer(ones_a: list[int], ones_b: list[int], *, interval: int = 1, latency: int = 4, warps: int = 1) -> SubCoreModel:
+def outer(
+    ones_a: list[int], ones_b: list[int], *, interval: int = 1, latency: int = 4, warps: int = 1
+) -> SubCoreModel:
     """Build a model of outer products 8 x 16 over the steps of one warp tile."""
     base = model((interval, latency, 0, -1), iterations=len(ones_a), warps=warps)
     base.micro_ops[0, Column.REPEAT] = Repeat.OUTER_GRID

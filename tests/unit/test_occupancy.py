@@ -22,7 +22,10 @@ def test_registers_bound_the_a100_kernel() -> None:
     # Shared memory: 4 stages x 256 x 32 x 2 B + 1 KiB = 66560 B; 167936 / 66560 = 2.
     assert resident_ctas(*pair("a100-sxm4-40gb", "hmma16816_128x128x32"), "fp16") == 2
     # 100 registers: 3328 a warp, 4 CTAs by registers; shared memory keeps it at 2.
-    assert resident_ctas(*pair("a100-sxm4-40gb", "hmma16816_128x128x32", "registers_per_thread=100"), "fp16") == 2
+    assert (
+        resident_ctas(*pair("a100-sxm4-40gb", "hmma16816_128x128x32", "registers_per_thread=100"), "fp16")
+        == 2
+    )
     # and at 2 stages (33792 B) 4 fit by shared memory too.
     wide = pair("a100-sxm4-40gb", "hmma16816_128x128x32", "registers_per_thread=100", "stages=2")
     assert resident_ctas(*wide, "fp16") == 4

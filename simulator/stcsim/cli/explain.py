@@ -12,9 +12,9 @@ import click
 @click.option("--set", "overrides", multiple=True, metavar="PATH=VALUE", help="As for stcsim run.")
 def explain(study: Path, overrides: tuple[str, ...]) -> None:
     """Print STUDY expanded, its sizes, an estimate of time and memory, and every ASSUMED parameter."""
-    from stcsim.estimate import estimate  # noqa: PLC0415  (imported where used: --help stays quick)
-    from stcsim.export import study_yaml  # noqa: PLC0415
-    from stcsim.study import load_study  # noqa: PLC0415
+    from stcsim.estimate import estimate  # imported where used: --help stays quick
+    from stcsim.export import study_yaml
+    from stcsim.study import load_study
 
     loaded = load_study(study, overrides)
     click.echo("# The study, every default written out")

@@ -18,11 +18,11 @@ def list_(kind: str) -> None:
 
 
 def _entries(kind: str) -> list[tuple[str, str]]:
-    from stcsim import catalog  # noqa: PLC0415  (imported where used: --help stays quick)
-    from stcsim.formats import FORMATS  # noqa: PLC0415
-    from stcsim.lowering import LOWERINGS  # noqa: PLC0415
-    from stcsim.machine.datapaths import DATAPATHS  # noqa: PLC0415
-    from stcsim.workload.generator import GENERATORS  # noqa: PLC0415
+    from stcsim import catalog  # imported where used: --help stays quick
+    from stcsim.formats import FORMATS
+    from stcsim.lowering import LOWERINGS
+    from stcsim.machine.datapaths import DATAPATHS
+    from stcsim.workload.generator import GENERATORS
 
     if kind == "machines":
         return [(name, catalog.load_machine(name)[0].machine.summary) for name in catalog.shipped("machine")]

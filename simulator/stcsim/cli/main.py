@@ -51,7 +51,9 @@ class LazyGroup(click.Group):
     ) -> tuple[str | None, click.Command | None, list[str]]:
         """Find the command; an unknown one is told with the nearest name."""
         if args and args[0] not in _COMMANDS and not args[0].startswith("-"):
-            raise click.UsageError(must(f"command must be one of {', '.join(_COMMANDS)}", args[0], near=_COMMANDS))
+            raise click.UsageError(
+                must(f"command must be one of {', '.join(_COMMANDS)}", args[0], near=_COMMANDS)
+            )
         return super().resolve_command(ctx, args)
 
 

@@ -17,20 +17,24 @@ import click
     help="Override a value: machine.clock=1.2GHz (every machine that has it), kernel.stages=3, or a path in "
     "the study such as workloads.0.gemm.m=64.  May be given several times.",
 )  # fmt: skip
-@click.option("--out", type=click.Path(path_type=Path), help="Folder for results.csv, results.json and study.yaml.")
+@click.option(
+    "--out", type=click.Path(path_type=Path), help="Folder for results.csv, results.json and study.yaml."
+)
 @click.option("--force", is_flag=True, help="Write into a folder that is not empty.")
 @click.option("--json", "as_json", is_flag=True, help="Print the results as JSON instead of a table.")
-@click.option("--threads", type=click.IntRange(1), default=2, show_default=True, help="Threads of the engine.")
+@click.option(
+    "--threads", type=click.IntRange(1), default=2, show_default=True, help="Threads of the engine."
+)
 def run(
     study: Path, overrides: tuple[str, ...], out: Path | None, force: bool, as_json: bool, threads: int
 ) -> None:
     """Run the study in the YAML file STUDY and print its table."""
-    from rich.console import Console  # noqa: PLC0415  (imported where used: --help stays quick)
+    from rich.console import Console  # imported where used: --help stays quick
 
-    from stcsim.report.table import print_study  # noqa: PLC0415
-    from stcsim.result.writer import check_folder, csv_text, json_text, write_folder  # noqa: PLC0415
-    from stcsim.study import load_study, run_study  # noqa: PLC0415
-    from stcsim.cli.progress import Bar  # noqa: PLC0415
+    from stcsim.cli.progress import Bar
+    from stcsim.report.table import print_study
+    from stcsim.result.writer import check_folder, csv_text, json_text, write_folder
+    from stcsim.study import load_study, run_study
 
     if out is not None:
         check_folder(out, force=force)
@@ -42,7 +46,7 @@ def run(
     provenance = _provenance(start)
     text = json_text(loaded.study.name, results, provenance)
     if out is not None:
-        from stcsim.export import study_yaml  # noqa: PLC0415
+        from stcsim.export import study_yaml
 
         files = {"results.csv": csv_text(results), "results.json": text, "study.yaml": study_yaml(loaded)}
         write_folder(out, files, force=force)
@@ -55,8 +59,8 @@ def run(
 
 
 def _provenance(start: float) -> dict[str, Any]:
-    import numba  # noqa: PLC0415
-    import numpy as np  # noqa: PLC0415
+    import numba
+    import numpy as np
 
     return {
         "python": platform.python_version(),
@@ -65,5 +69,3 @@ def _provenance(start: float) -> dict[str, Any]:
         "host": platform.node(),
         "wall_seconds": round(time.time() - start, 3),
     }
-
-

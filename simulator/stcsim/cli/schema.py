@@ -8,15 +8,20 @@ import click
 
 
 @click.command()
-@click.argument("kind", type=click.Choice(["study", "machine", "kernel"]), default="study")
-@click.option("--markdown", is_flag=True, help="Print a reference table instead of the JSON Schema.")
-def schema(kind: str, markdown: bool) -> None:
-    """Print the JSON Schema of study, machine or kernel files (KIND; default study)."""
-    from stcsim.config.kernel import Kernel  # noqa: PLC0415  (imported where used: --help stays quick)
-    from stcsim.config.machine import Section, compose_machine  # noqa: PLC0415
-    from stcsim.config.schema import json_schema, yaml_reference  # noqa: PLC0415
-    from stcsim.config.study import Study  # noqa: PLC0415
-    from stcsim.machine.datapaths import DATAPATHS  # noqa: PLC0415
+@click.argument("kind", type=click.Choice(["study", "machine", "kernel", "reference"]), default="study")
+def schema(kind: str) -> None:
+    """Print the JSON Schema of study, machine or kernel files (KIND; default study).
+
+    KIND reference prints every key of all three as Markdown instead: docs/yaml.md.
+    """
+    # Imported where used: --help stays quick.
+    from stcsim.config.kernel import Kernel
+    from stcsim.config.machine import Section, compose_machine
+    from stcsim.config.schema import json_schema, yaml_reference
+    from stcsim.config.study import Study
+    from stcsim.lowering import LOWERINGS
+    from stcsim.machine.datapaths import DATAPATHS
+    from stcsim.workload.generator import GENERATORS
 
     options = [DATAPATHS[name].options for name in DATAPATHS]
     models: dict[str, type[Section]] = {
@@ -24,5 +29,16 @@ def schema(kind: str, markdown: bool) -> None:
         "machine": compose_machine(option for option in options if option is not None),
         "kernel": Kernel,
     }
-    model = models[kind]
-    click.echo(yaml_reference(model) if markdown else json.dumps(json_schema(model), indent=2))
+    if kind != "reference":
+        click.echo(json.dumps(json_schema(models[kind]), indent=2))
+        return
+    click.echo("# Every key of the YAML files\n\nMade by `stcsim schema reference`; a test keeps it in step.")
+    for name, model in models.items():
+        click.echo(f"\n## {name.capitalize()} files\n\n{yaml_reference(model)}", nl=False)
+    for title, sections in (
+        ("Options of the generators (under pattern)", dict(sorted(GENERATORS.items()))),
+        ("Options of the lowerings (under options)", {name: LOWERINGS[name].options for name in LOWERINGS}),
+    ):
+        for name, model in sections.items():
+            if model.model_fields:
+                click.echo(f"\n## {title}: {name}\n\n{yaml_reference(model)}", nl=False)

@@ -25,9 +25,13 @@ def sim() -> None:
 @click.option("--key-a", help="Which pattern of A's .npz file.")
 @click.option("--key-b", help="Which pattern of B's .npz file.")
 @click.option("--machine", required=True, help="A shipped machine (stcsim list machines) or a machine file.")
-@click.option("--kernel", help="A kernel (stcsim list kernels) or a kernel file; default: the machine's first.")
+@click.option(
+    "--kernel", help="A kernel (stcsim list kernels) or a kernel file; default: the machine's first."
+)
 @click.option("--dtype", default="fp16", show_default=True, help="Operand type.")
-@click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="Seed of patterns and values.")
+@click.option(
+    "--seed", type=click.IntRange(0), default=0, show_default=True, help="Seed of patterns and values."
+)
 @click.option(
     "--sparse-side", type=click.Choice(["as-given", "a", "b", "auto"]), default="as-given", show_default=True,
     help="Operand for the side that the datapath wants sparse (8-quantum of DSTC, A of 2:4); b transposes "
@@ -38,20 +42,26 @@ def sim() -> None:
     help="What to do with an operand that does not satisfy the kernel's pattern.",
 )  # fmt: skip
 @click.option("--engine", type=click.Choice(["numba", "reference"]), default="numba", show_default=True)
-@click.option("--check-tiles", type=click.IntRange(0), default=2, show_default=True, help="Warp tiles to check.")
-@click.option("--threads", type=click.IntRange(1), default=2, show_default=True, help="Threads of the engine.")
-@click.option("--set", "overrides", multiple=True, metavar="PATH=VALUE", help="machine.PATH=... or kernel.PATH=...")
+@click.option(
+    "--check-tiles", type=click.IntRange(0), default=2, show_default=True, help="Warp tiles to check."
+)
+@click.option(
+    "--threads", type=click.IntRange(1), default=2, show_default=True, help="Threads of the engine."
+)
+@click.option(
+    "--set", "overrides", multiple=True, metavar="PATH=VALUE", help="machine.PATH=... or kernel.PATH=..."
+)
 @click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
 def gemm(as_json: bool, **options: Any) -> None:
     """Simulate C[m,n] = A[m,k] B[k,n]; the operands stay as given unless --sparse-side says otherwise."""
-    from stcsim.single import run_single  # noqa: PLC0415  (imported where used: --help stays quick)
+    from stcsim.single import run_single  # imported where used: --help stays quick
 
     result = run_single(**options)
     if as_json:
         click.echo(json.dumps(result.to_json(), indent=2))
         return
-    from rich.console import Console  # noqa: PLC0415
+    from rich.console import Console
 
-    from stcsim.report.detail import print_result  # noqa: PLC0415
+    from stcsim.report.detail import print_result
 
     print_result(Console(), result)

@@ -61,7 +61,9 @@ class Kernel(Section):
     tile: Tile
     stages: Positive = Field(description="Shared-memory stages of the operand pipeline.")
     registers_per_thread: Positive = Field(description="Registers of one thread; bounds the resident warps.")
-    options: dict[str, Any] = Field(default_factory=dict, description="Options of the lowering (its own schema).")
+    options: dict[str, Any] = Field(
+        default_factory=dict, description="Options of the lowering (its own schema)."
+    )
 
 
 __all__ = ["Kernel", "NotNegative", "Tile"]

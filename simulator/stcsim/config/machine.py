@@ -10,7 +10,7 @@ of simulation.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal, cast
 
 from pydantic import BaseModel, ConfigDict, Field, create_model
 
@@ -69,17 +69,23 @@ class Machine(Section):
     summary: str = Field(description="One line for listings.")
     clock: Hertz = Field(description="SM clock; cycles are primary, time is derived from it.")
     sms: Positive = Field(description="Streaming multiprocessors.")
-    sub_cores_per_sm: Positive = Field(description="Sub-cores (SM sub-partitions), one warp issue per cycle each.")
+    sub_cores_per_sm: Positive = Field(
+        description="Sub-cores (SM sub-partitions), one warp issue per cycle each."
+    )
     warp_slots_per_sm: Positive = Field(description="Most resident warps of one SM.")
     cta_slots_per_sm: Positive = Field(description="Most resident CTAs of one SM.")
     registers_per_sm: Positive = Field(description="32-bit registers of one SM.")
-    registers_per_warp_unit: Positive = Field(description="Registers are given to warps in multiples of this.")
+    registers_per_warp_unit: Positive = Field(
+        description="Registers are given to warps in multiples of this."
+    )
     shared_memory: SharedMemory
     scheduler: Literal["gto", "lrr"] = Field(
         description="Which ready warp issues: gto stays with the last one, else takes the oldest; lrr goes round."
     )
     tensor_core: TensorCore
-    kernels: tuple[str, ...] = Field(min_length=1, description="Kernels to run when none is named, best first.")
+    kernels: tuple[str, ...] = Field(
+        min_length=1, description="Kernels to run when none is named, best first."
+    )
 
 
 def compose_machine(options: Iterable[type[Section]]) -> type[Machine]:
@@ -98,5 +104,5 @@ def compose_machine(options: Iterable[type[Section]]) -> type[Machine]:
     bases = tuple(dict.fromkeys(options))
     if not bases:
         return Machine
-    tensor_core = create_model("TensorCore", __base__=(TensorCore, *bases))
+    tensor_core: type[Section] = create_model("TensorCore", __base__=cast("Any", (TensorCore, *bases)))
     return create_model("Machine", __base__=Machine, tensor_core=(tensor_core, Field()))

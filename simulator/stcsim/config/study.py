@@ -24,7 +24,9 @@ class Target(Section):
 
     machine: str = Field(description="Name of a shipped machine, or the path of a machine file.")
     kernels: tuple[str, ...] | None = Field(
-        default=None, min_length=1, description="Kernels to run; left out: the first one of the machine's list."
+        default=None,
+        min_length=1,
+        description="Kernels to run; left out: the first one of the machine's list.",
     )
 
 
@@ -105,5 +107,6 @@ class Study(Section):
     )
     engine: Engine = Field(default="numba", description="Cycle engine.")
     check_tiles: NotNegative = Field(
-        default=2, description="Warp tiles of each run whose values are executed and checked; 0 is shown as off."
+        default=2,
+        description="Warp tiles of each run whose values are executed and checked; 0 is shown as off.",
     )

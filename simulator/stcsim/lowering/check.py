@@ -1,4 +1,4 @@
-"""The value check: does the lowered program compute A @ B?
+"""The value check: whether the lowered program computes A @ B.
 
 Place in the data flow: beside the machine, on the same `Lowered`.  It executes a
 seeded sample of warp tiles through the ISA's functional semantics and compares
@@ -109,5 +109,4 @@ def _compare(lowered: Lowered, i_m: int, i_n: int) -> tuple[str | None, int]:
 
 
 def _first(wrong: npt.NDArray[np.bool_]) -> Iterator[tuple[int, int]]:
-    for row, column in np.argwhere(wrong)[:1].tolist():
-        yield row, column
+    yield from np.argwhere(wrong)[:1].tolist()

@@ -72,4 +72,4 @@ def _execute(
         loop.load(state, "b", all_b, b.reshape(-1))
         for op in body:
             execute(op.instruction, state)
-    return state.accumulators[0].astype(np.float64)
+    return np.asarray(state.accumulators[0], np.float64)

@@ -102,9 +102,7 @@ def require_multiple(kernel: Kernel, axis: str, quantum: int) -> None:
         raise LoweringError(Problem(message, path=f"kernel {kernel.name}: tile.{axis}_warp"))
 
 
-def padded_block(
-    operand: Operand, r0: int, rows: int, c0: int, columns: int
-) -> npt.NDArray[np.int8]:
+def padded_block(operand: Operand, r0: int, rows: int, c0: int, columns: int) -> npt.NDArray[np.int8]:
     """Return a block of the operand's values, filled up with zeros beyond its edges."""
     block = np.zeros((rows, columns), np.int8)
     values = operand.values(r0, r0 + rows, c0, c0 + columns)

@@ -17,7 +17,7 @@ from stcsim.config.kernel import Kernel
 from stcsim.config.machine import Machine
 from stcsim.errors import IsaError, LoweringError, Problem
 from stcsim.formats.bitmap import BitmapFormat
-from stcsim.isa import Accumulator, Immediate, Instruction, Register, WarpState
+from stcsim.isa import Accumulator, Immediate, Instruction, Operand, Register, WarpState
 from stcsim.isa.expansion import OuterProductRows, outer_product_rows
 from stcsim.isa.fragment import encode
 from stcsim.isa.semantics.outer_product import STEPS, VALUES_PER_REGISTER
@@ -78,13 +78,14 @@ class OuterLoop:
     @cached_property
     def warp_product(self) -> Instruction:
         """The SpWMMA of one 16-deep slab."""
-        operands = (TILE, *self._registers.values())
+        operands: tuple[Operand, ...] = (TILE, *self._registers.values())
         return Instruction(self.rows.warp_product.mnemonic, operands, row=self.rows.warp_product)
 
     def outer_product(self, k: int, i: int, j: int) -> Instruction:
         """Return the outer product of group i of A's column k and group j of B's row k."""
         names = ("a", "b", "bits_a", "bits_b")
-        operands = (TILE, *(self._registers[name] for name in names), Immediate(k), Immediate(i), Immediate(j))
+        place = (Immediate(k), Immediate(i), Immediate(j))
+        operands: tuple[Operand, ...] = (TILE, *(self._registers[name] for name in names), *place)
         return Instruction(self.rows.outer_product.mnemonic, operands, row=self.rows.outer_product)
 
     def slots_per_instruction(self) -> dict[str, int]:
@@ -94,11 +95,11 @@ class OuterLoop:
     def state(self) -> WarpState:
         """Return a warp with cleared sums."""
         tile = self.kernel.tile
-        return WarpState(
-            np.zeros(0, np.uint8), n_accumulator_tiles=1, m_warp=tile.m_warp, n_warp=tile.n_warp
-        )
+        return WarpState(np.zeros(0, np.uint8), n_accumulator_tiles=1, m_warp=tile.m_warp, n_warp=tile.n_warp)
 
-    def load(self, state: WarpState, side: str, words: npt.NDArray[np.uint64], values: npt.NDArray[np.int8]) -> None:
+    def load(
+        self, state: WarpState, side: str, words: npt.NDArray[np.uint64], values: npt.NDArray[np.int8]
+    ) -> None:
         """Put one operand's bitmap words and packed values into registers.
 
         Parameters

@@ -80,4 +80,4 @@ def _execute(gemm: Gemm, loop: OuterLoop, i_m: int, i_n: int) -> npt.NDArray[np.
             words.append(bits.tolist())
         for step in expand(loop.warp_product, loop.rows, bits_a=words[0], bits_b=words[1]):
             execute(step, state)
-    return state.accumulators[0].astype(np.float64)
+    return np.asarray(state.accumulators[0], np.float64)

@@ -16,7 +16,9 @@ WARP_SIZE = 32
 """Threads of a warp on every machine here (CUDA programming guide)."""
 
 
-def resident_ctas(machine: Machine, kernel: Kernel, dtype: Dtype, accumulator_tiles: int | None = None) -> int:
+def resident_ctas(
+    machine: Machine, kernel: Kernel, dtype: Dtype, accumulator_tiles: int | None = None
+) -> int:
     """Return the CTAs of `kernel` that one SM holds.
 
     Parameters

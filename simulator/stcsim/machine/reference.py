@@ -167,7 +167,7 @@ class SubCore:
                 warp.iteration += 1
 
     def cause(self) -> Cause:
-        """What this cycle went to, by the precedence of `Cause`.
+        """Say what this cycle went to, by the precedence of `Cause`.
 
         Asked after this cycle's issue: the cycle of an issue is the first one
         that the instruction occupies.

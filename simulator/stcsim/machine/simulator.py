@@ -140,7 +140,7 @@ def _accesses(instruction: Instruction) -> tuple[Register | Accumulator, list[Re
 
 
 def _accumulator_slots(lowered: Lowered) -> dict[Register | Accumulator, int]:
-    """Number the sums that the loop body writes: the scoreboard slots of a warp."""
+    """Return a number for each of the sums that the loop body writes: the scoreboard slots of a warp."""
     written = dict.fromkeys(_accesses(op.instruction)[0] for op in lowered.program.body)
     return {operand: slot for slot, operand in enumerate(written)}
 
@@ -182,7 +182,9 @@ def simulate(lowered: Lowered, machine: Machine, engine: EngineName = "numba", t
         Cause.TAIL: int(idle[fewer].sum()),
     }
     if sum(stalls.values()) != cycles * sub_cores:
-        message = f"busy and stalls ({sum(stalls.values())}) do not tile {cycles} cycles of {sub_cores} sub-cores"
+        message = (
+            f"busy and stalls ({sum(stalls.values())}) do not tile {cycles} cycles of {sub_cores} sub-cores"
+        )
         raise AssertionError(message)
     issued = counters[:, N_COUNTERS:].sum(axis=0)
     return Timing(
@@ -197,9 +199,9 @@ def simulate(lowered: Lowered, machine: Machine, engine: EngineName = "numba", t
 
 def _engine(engine: EngineName, model: SubCoreModel, work: Work, threads: int) -> IntArray:
     if engine == "reference":
-        from stcsim.machine import reference  # noqa: PLC0415  (each engine is loaded only where it runs)
+        from stcsim.machine import reference  # each engine is loaded only where it runs
 
         return reference.simulate(model, work)
-    from stcsim.machine.kernels import sub_core  # noqa: PLC0415  (numba takes most of a second to import)
+    from stcsim.machine.kernels import sub_core  # numba takes most of a second to import
 
     return sub_core.simulate(model, work, threads)

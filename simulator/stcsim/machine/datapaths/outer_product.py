@@ -25,7 +25,9 @@ class OuterShape(Section):
 class Accumulator(Section):
     """The buffer that products are gathered from, added in and scattered to."""
 
-    tiles: Positive = Field(description="Warp tiles of sums that one sub-core holds; bounds the resident warps.")
+    tiles: Positive = Field(
+        description="Warp tiles of sums that one sub-core holds; bounds the resident warps."
+    )
 
 
 class OuterProductOptions(Section):

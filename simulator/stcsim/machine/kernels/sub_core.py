@@ -80,7 +80,7 @@ def _sub_core(
                 last_ready[place] = 0
                 ready_at[place, :] = 0
                 finished[place] = n_ops == 0 or iterations == 0
-                while not finished[place] and 0 == _repetitions(
+                while not finished[place] and not _repetitions(
                     micro_ops, groups_a, groups_b, op[place], row[place], column[place], iteration[place]
                 ):
                     op[place] += 1
@@ -160,7 +160,7 @@ def _sub_core(
                 # The cycle after the last issue is the next one to look at; the pipe may still be busy then.
                 out[_BUSY] += last_issue + 1 - start
                 cycle = last_issue + 1
-                while not finished[place] and 0 == _repetitions(
+                while not finished[place] and not _repetitions(
                     micro_ops, groups_a, groups_b, this, r, c, iteration[place]
                 ):
                     iteration[place] += 1
