@@ -128,5 +128,5 @@ def traffic(grid: Grid, bits_a: int, bits_b: int, dtype: Dtype) -> dict[str, int
 
 
 def dense_bits(operand: Operand, dtype: Dtype) -> int:
-    """Return the bits of an operand that is stored dense."""
-    return operand.pattern.size * ELEMENT_BITS[dtype]
+    """Return the bits of an operand that is stored dense; padding is stored nowhere."""
+    return operand.pattern.n_stored * ELEMENT_BITS[dtype]

@@ -104,10 +104,27 @@ class Operand:
             Integers of magnitude 1 to `magnitude` where the pattern is one, 0 elsewhere.
         """
         mask = self.pattern.block(r0, r1, c0, c1)
+        rows = np.arange(r0, r0 + mask.shape[0], dtype=np.uint64)
+        cols = np.arange(c0, c0 + mask.shape[1], dtype=np.uint64)
+        values = self.draw(rows[:, None], cols)
+        values *= mask
+        return values
+
+    def draw(self, rows: NDArray[np.uint64], cols: NDArray[np.uint64]) -> NDArray[np.int8]:
+        """Return what the elements at (rows, cols) hold, or would hold if the pattern were one there.
+
+        Parameters
+        ----------
+        rows, cols : ndarray of uint64
+            Indices of any shapes that broadcast against each other.
+
+        Returns
+        -------
+        values : ndarray of int8, of the common shape
+            Integers of magnitude 1 to `magnitude`.
+        """
         row_axis = int(self.is_transposed)
-        rows = _keys(self.seed, row_axis, r0, mask.shape[0])
-        cols = _keys(self.seed, 1 - row_axis, c0, mask.shape[1])
-        draws = rows[:, None] ^ cols
+        draws = _keys(self.seed, row_axis, rows) ^ _keys(self.seed, 1 - row_axis, cols)
         # Two rounds of a 32-bit mixer leave the upper half uniform: draw 0..2p-1 from it, then step over 0.
         draws *= np.uint32(0x7FEB_352D)
         draws ^= draws >> np.uint32(15)
@@ -118,7 +135,6 @@ class Operand:
         values = draws.astype(np.int8)
         values -= np.int8(self.magnitude)
         values += values >= 0
-        values *= mask
         return values
 
     def transpose(self) -> Operand:
@@ -139,10 +155,9 @@ def check_seed(seed: int) -> int:
     return int(seed)
 
 
-def _keys(seed: int, axis: int, start: int, length: int) -> NDArray[np.uint32]:
-    """Hash (seed, axis, index) for indices start..start+length-1 with splitmix64, upper 32 bits."""
-    state = np.arange(start, start + length, dtype=np.uint64)
-    state = _mix(state + _mix(np.array([2 * seed + axis & (1 << 64) - 1], dtype=np.uint64)))
+def _keys(seed: int, axis: int, indices: NDArray[np.uint64]) -> NDArray[np.uint32]:
+    """Hash (seed, axis, index) for each index with splitmix64, upper 32 bits."""
+    state = _mix(indices + _mix(np.array([2 * seed + axis & (1 << 64) - 1], dtype=np.uint64)))
     return (state >> np.uint64(32)).astype(np.uint32)
 
 

@@ -73,9 +73,14 @@ class Pattern(ABC):
         return self.shape[0] * self.shape[1]
 
     @property
+    def n_stored(self) -> int:
+        """Elements that dense storage holds: all, but for the padding of a convolution."""
+        return self.size
+
+    @property
     def density(self) -> float:
-        """Share of elements that are non-zero, in [0, 1]; 0 for an operand without elements."""
-        return self.nnz / self.size if self.size else 0.0
+        """Share of stored elements that are non-zero, in [0, 1]; 0 for an operand without elements."""
+        return self.nnz / self.n_stored if self.n_stored else 0.0
 
     @abstractmethod
     def block(self, r0: int, r1: int, c0: int, c1: int) -> BoolArray:
