@@ -13,14 +13,18 @@ from stcsim.config.kernel import Kernel
 from stcsim.config.machine import Dtype, Machine
 from stcsim.config.study import Adapt, Engine, SparseSide
 from stcsim.errors import CheckError, LoweringError, Problem, must
-from stcsim.lowering import LOWERINGS
+from stcsim.lowering import LOWERINGS, batch
 from stcsim.lowering.check import check_values
 from stcsim.lowering.lowered import Lowered
 from stcsim.machine.datapaths import DATAPATHS
 from stcsim.machine.simulator import Timing, simulate
 from stcsim.machine.spread import LABEL
 from stcsim.result.result import Check, Result
+from stcsim.workload.batch import GemmBatch
 from stcsim.workload.gemm import Gemm
+
+Gemms = Gemm | GemmBatch
+"""What runs as one kernel."""
 
 
 @dataclass(frozen=True)
@@ -71,13 +75,13 @@ def require_compatible(machine: Machine, kernel: Kernel, dtype: Dtype) -> None:
 
 
 def run_gemm(
-    gemm: Gemm, machine: MachineEntry, kernel: KernelEntry, settings: Settings, *, seed: int
+    gemm: Gemms, machine: MachineEntry, kernel: KernelEntry, settings: Settings, *, seed: int
 ) -> Result:
-    """Simulate one GEMM.
+    """Simulate one GEMM, or one batch of them.
 
     Parameters
     ----------
-    gemm : Gemm
+    gemm : Gemm or GemmBatch
     machine : MachineEntry
     kernel : KernelEntry
     settings : Settings
@@ -100,7 +104,7 @@ def run_gemm(
     for candidate, notes in _sides(gemm, kernel.kernel, settings.sparse_side):
         fitted, used, more = _fit(candidate, machine, kernel, settings)
         lowering = LOWERINGS[used.kernel.lowering]
-        lowered = lowering.lower(fitted, used.kernel, settings.dtype, machine.machine)
+        lowered = batch.lower(lowering, fitted, used.kernel, settings.dtype, machine.machine)
         lowered = replace(lowered, notes=(*notes, *more, *lowered.notes))
         timing = simulate(lowered, machine.machine, settings.engine, settings.threads)
         if best is None or timing.cycles < best[0].cycles:
@@ -113,7 +117,7 @@ def run_gemm(
     return _account(gemm, machine, used, settings, seed, timing, lowered, check)
 
 
-def _sides(gemm: Gemm, kernel: Kernel, side: SparseSide) -> list[tuple[Gemm, tuple[str, ...]]]:
+def _sides(gemm: Gemms, kernel: Kernel, side: SparseSide) -> list[tuple[Gemms, tuple[str, ...]]]:
     """Return the problem as given, transposed, or both, with a note for each."""
     as_given = (gemm, ())
     wants = LOWERINGS[kernel.lowering].sparse_side
@@ -130,11 +134,11 @@ def _sides(gemm: Gemm, kernel: Kernel, side: SparseSide) -> list[tuple[Gemm, tup
 
 
 def _fit(
-    gemm: Gemm, machine: MachineEntry, kernel: KernelEntry, settings: Settings
-) -> tuple[Gemm, KernelEntry, tuple[str, ...]]:
+    gemm: Gemms, machine: MachineEntry, kernel: KernelEntry, settings: Settings
+) -> tuple[Gemms, KernelEntry, tuple[str, ...]]:
     """Make the operands fit the kernel's formats as `settings.adapt` says."""
     lowering = LOWERINGS[kernel.kernel.lowering]
-    problem = lowering.misfit(gemm, kernel.kernel)
+    problem = batch.misfit(lowering, gemm, kernel.kernel)
     if problem is None:
         return gemm, kernel, ()
     where = f"workload {gemm.name}: {problem.path or 'a'}"
@@ -145,7 +149,7 @@ def _fit(
         if gemm.a.role != "weight":
             message = must("must be a weight to be pruned onto the kernel's pattern", f"an {gemm.a.role}")
             raise LoweringError(Problem(message, path=where))
-        pruned, loss = lowering.prune(gemm, kernel.kernel)
+        pruned, loss = batch.prune(lowering, gemm, kernel.kernel)
         return pruned, kernel, (f"adapted: prune, {loss:.1%} of the weight's non-zeros dropped",)
     raise LoweringError(Problem(f"{problem.message} (adapt: dense or adapt: prune would run it)", path=where))
 
@@ -171,7 +175,7 @@ def _checked(lowered: Lowered, tiles: int, seed: int) -> Check:
 
 
 def _account(
-    gemm: Gemm,
+    gemm: Gemms,
     machine: MachineEntry,
     kernel: KernelEntry,
     settings: Settings,
@@ -184,7 +188,7 @@ def _account(
     slots = sum(
         count * lowered.slots_per_instruction[mnemonic] for mnemonic, count in timing.instructions.items()
     )
-    useful = lowered.gemm.macs_useful
+    useful = lowered.macs_useful
     if lowered.steps is not None and timing.products != useful:
         message = f"the engine multiplied {timing.products} pairs of non-zeros, the operands hold {useful}"
         raise AssertionError(message)
@@ -198,8 +202,8 @@ def _account(
         m=gemm.m,
         n=gemm.n,
         k=gemm.k,
-        density_a=gemm.a.pattern.density,
-        density_b=gemm.b.pattern.density,
+        density_a=gemm.density_a,
+        density_b=gemm.density_b,
         cycles=timing.cycles,
         clock_hz=machine.machine.clock,
         sub_cores=timing.sub_cores,

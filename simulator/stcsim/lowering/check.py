@@ -76,16 +76,20 @@ def check_values(lowered: Lowered, count: int, seed: int) -> Verdict:
     verdict : Verdict
         A C without elements is right as a whole.
     """
-    gemm, grid = lowered.gemm, lowered.grid
-    if gemm.m * gemm.n == 0:
+    parts = lowered.products
+    gemm, grid = parts[0].gemm, parts[0].grid
+    total = len(parts) * gemm.m * gemm.n
+    if total == 0:
         return Verdict(1.0, None)
     compared = 0
-    for i_m, i_n in sample_tiles(grid.tiles_m, grid.tiles_n, count, seed):
-        fault, size = _compare(lowered, i_m, i_n)
+    for i, i_n in sample_tiles(len(parts) * grid.tiles_m, grid.tiles_n, count, seed):
+        product, i_m = divmod(i, grid.tiles_m)
+        fault, size = _compare(parts[product], i_m, i_n)
         compared += size
         if fault is not None:
-            return Verdict(compared / (gemm.m * gemm.n), fault)
-    return Verdict(compared / (gemm.m * gemm.n), None)
+            where = f"product {product}: " if lowered.parts else ""
+            return Verdict(compared / total, where + fault)
+    return Verdict(compared / total, None)
 
 
 def _compare(lowered: Lowered, i_m: int, i_n: int) -> tuple[str | None, int]:

@@ -142,6 +142,9 @@ class Lowered:
         semantics and returns its (m_warp, n_warp) sums as float64, edges included.
     notes : tuple of str
         What was done to the problem, for the result.
+    parts : tuple of Lowered
+        The products of a batch that runs as one grid (`stcsim.lowering.batch`), of which `gemm` and
+        `execute` are the first; empty for a single product.
     """
 
     gemm: Gemm
@@ -155,3 +158,14 @@ class Lowered:
     traffic_bytes: dict[str, int]
     execute: Callable[[int, int], npt.NDArray[np.float64]]
     notes: tuple[str, ...] = field(default=())
+    parts: tuple[Lowered, ...] = field(default=())
+
+    @property
+    def products(self) -> tuple[Lowered, ...]:
+        """The products of a batch, or this one alone."""
+        return self.parts or (self,)
+
+    @property
+    def macs_useful(self) -> int:
+        """MACs of the problem as it runs whose operands are both non-zero."""
+        return sum(part.gemm.macs_useful for part in self.products)

@@ -60,6 +60,16 @@ class Gemm:
         return self.a.shape[1]
 
     @property
+    def density_a(self) -> float:
+        """Share of the stored elements of A that are non-zero."""
+        return self.a.pattern.density
+
+    @property
+    def density_b(self) -> float:
+        """Share of the stored elements of B that are non-zero."""
+        return self.b.pattern.density
+
+    @property
     def macs_total(self) -> int:
         """Multiply-accumulates of the dense product: m * n * k."""
         return self.m * self.n * self.k
