@@ -41,7 +41,14 @@ def encode(instruction: Instruction) -> int:
     Returns
     -------
     word : int, 0 to 2**128 - 1
+
+    Raises
+    ------
+    IsaError
+        If its row is a derived one, which has no opcode.
     """
+    if instruction.spec.opcode is None:
+        raise IsaError(must(f"{instruction.mnemonic}: must stand in a table to be encoded", "derived"))
     guard = TRUE_PREDICATE if instruction.guard is None else _predicate_field(instruction.guard)
     word = instruction.spec.opcode | guard << _OPCODE_BITS
     for spec, operand in zip(instruction.spec.operands, instruction.operands, strict=True):

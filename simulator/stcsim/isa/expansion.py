@@ -92,7 +92,7 @@ def outer_product_rows(
         **bits,
         "counts_a": bits["bits_a"],
         "counts_b": bits["bits_b"],
-        "counts": sum(bits.values()),
+        "counts": 2 * max(bits.values()),
     }
     suffix = "" if (m_warp, n_warp) == (32, 32) else f".W{m_warp}X{n_warp}"
     inst_name = f"{m_inst}{n_inst}1{suffix}"
@@ -103,7 +103,7 @@ def outer_product_rows(
             for operand in spec.operands
         )
         return spec.model_copy(
-            update={"mnemonic": mnemonic, "shape": shape, "macs": macs, "operands": operands}
+            update={"mnemonic": mnemonic, "opcode": None, "shape": shape, "macs": macs, "operands": operands}
         )
 
     step = Shape(m=m_inst, n=n_inst, k=1)
@@ -184,7 +184,7 @@ def _expand_sparse(
     if paired and max(n_a, n_b) > 1:
         what = f"bits of a {warp.m} x {warp.n} tile must be in separate registers"
         raise IsaError(must(what, f"both in {bits_a}"))
-    counts_a, counts_b = counts, counts if paired else Register(counts.index + n_a)
+    counts_a, counts_b = counts, counts if paired else Register(counts.index + max(n_a, n_b))
     for r in range(n_a):
         yield Instruction("POPC", (Register(counts_a.index + r), Register(bits_a.index + r)))
     for r in range(0 if paired else n_b):

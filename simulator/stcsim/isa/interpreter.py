@@ -77,10 +77,10 @@ def run(program: Program, state: WarpState, observer: Callable[[Step], None] | N
             raise IsaError(must(f"program must end within {STEP_LIMIT} instructions", "running still"))
         index = state.pc
         instruction = program.instructions[index]
-        before = None if observer is None else _written(instruction, state)
-        state.pc += 1
         n_steps += 1
         try:
+            before = None if observer is None else _written(instruction, state)
+            state.pc += 1
             executed = execute(instruction, state)
         except IsaError as error:
             path = f"instruction {index}: {instruction}"

@@ -46,6 +46,8 @@ def describe(spec: InstructionSpec) -> str:
     lines = [spec.mnemonic, *(f"  {name:<17} {fact}" for name, fact in facts.items() if fact)]
     lines.append("  operands" if spec.operands else "  operands          none")
     lines += [f"    {o.name:<10} {_size(o):<24} {o.access:<7} {o.holds}" for o in spec.operands]
+    if spec.opcode is None:
+        return "\n".join([*lines, "  no encoding: a derived row"])
     lines.append("  fields of the 128-bit word (ASSUMED: ours)")
     lines.append(f"    {'opcode':<10} bits 0..11     0x{spec.opcode:03X}")
     lines.append(f"    {'guard':<10} bits 12..15    predicate, bit 15 its negation; 7 for none")

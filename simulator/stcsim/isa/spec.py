@@ -235,7 +235,7 @@ class InstructionSpec(Model):
     unit : str
         The unit that executes it, one of `Unit`.
     opcode : int
-        12 bits, unique over all tables.  ASSUMED: ours.
+        12 bits, unique over all tables; None for a derived row, which has no encoding.  ASSUMED: ours.
     operands : tuple of OperandSpec
         In the order of the assembly text.
     semantics : str
@@ -261,7 +261,7 @@ class InstructionSpec(Model):
     table: str = Field(pattern=r"^[a-z][a-z0-9_]*$")
     family: str
     unit: Unit
-    opcode: int = Field(ge=0, lt=1 << 12)
+    opcode: int | None = Field(default=None, ge=0, lt=1 << 12)
     operands: tuple[OperandSpec, ...] = ()
     semantics: str
     parameters: dict[str, str | int | bool] = Field(default_factory=dict)

@@ -180,10 +180,8 @@ class WarpState:
         if active is not None:
             addresses[~active] = 0
         size = (self.shared if space == "shared" else self.memory).size
-        if int(np.bitwise_or.reduce(addresses)) & (n_bytes - 1) or int(addresses.max()) + n_bytes > size:
-            if active is None or active.any():
-                self._refuse(addresses, n_bytes, space, size)
-        elif int(addresses.min()) < 0:
+        crooked = int(np.bitwise_or.reduce(addresses)) & (n_bytes - 1)
+        if crooked or int(addresses.max()) + n_bytes > size or int(addresses.min()) < 0:
             self._refuse(addresses, n_bytes, space, size)
         addresses >>= 2
         return addresses

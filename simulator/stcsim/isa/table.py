@@ -37,6 +37,7 @@ class Row(InstructionSpec):
     Variant i has the row's opcode + i, and the row's mnemonic + its suffix.
     """
 
+    opcode: int = Field(ge=0, lt=1 << 12)
     variants: tuple[Variant, ...] = ()
 
     def expand(self) -> Iterator[InstructionSpec]:
@@ -70,7 +71,7 @@ class Isa(Mapping[str, InstructionSpec]):
 
     def __init__(self, specs: Mapping[str, InstructionSpec]) -> None:
         self._specs = dict(specs)
-        self._opcodes = {spec.opcode: spec for spec in self._specs.values()}
+        self._opcodes = {spec.opcode: spec for spec in self._specs.values() if spec.opcode is not None}
 
     def __getitem__(self, mnemonic: str) -> InstructionSpec:
         """Return the instruction called `mnemonic`.
@@ -143,22 +144,22 @@ def load_isa(*extra: Path) -> Isa:
     """
     problems: list[Problem] = []
     specs: dict[str, InstructionSpec] = {}
-    opcodes: dict[int, str] = {}
+    opcodes: dict[str, str] = {}
     for path in (*(data_path("isa", f"{name}.yaml") for name in TABLES), *extra):
         for spec, line in _read(path, problems):
             place = Problem("", str(path), line, spec.mnemonic)
+            opcode = f"{spec.opcode:#x}"
             if spec.mnemonic in specs:
                 problems.append(_at(place, must("mnemonic must be unique", f"{spec.mnemonic} again")))
-            elif spec.opcode in opcodes:
-                other = opcodes[spec.opcode]
+            elif opcode in opcodes:
                 problems.append(
-                    _at(place, must("opcode must be unique", f"{hex(spec.opcode)} of {other} again"))
+                    _at(place, must("opcode must be unique", f"{opcode} of {opcodes[opcode]} again"))
                 )
             elif spec.semantics not in SEMANTICS:
                 problems.append(_at(place, unknown("semantics", spec.semantics, SEMANTICS)))
             else:
                 specs[spec.mnemonic] = spec
-                opcodes[spec.opcode] = spec.mnemonic
+                opcodes[opcode] = spec.mnemonic
     if problems:
         raise IsaError(problems)
     return Isa(specs)

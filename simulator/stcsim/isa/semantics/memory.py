@@ -23,8 +23,6 @@ def load(spec: InstructionSpec, operands: Operands, state: WarpState, active: Ac
     space = str(spec.parameters["space"])
     first = state.word_indices(operands[1], 4 * n_words, space, active)
     words = state.memory_words(space)
-    if active is not None and not active.any():
-        return
     if n_words == 1:
         state.write(operands[0], words.take(first), active)
     else:
