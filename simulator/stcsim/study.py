@@ -8,7 +8,7 @@ each kernel, in the order of the file.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
 
@@ -86,6 +86,27 @@ class LoadedStudy:
         workload = self.study.workloads[index]
         plan_a, plan_b = self.sources[index]
         return Gemm(workload.name, plan_a.make(), plan_b.make())
+
+    def varied(self, overrides: Sequence[str]) -> LoadedStudy:
+        """Return this study with values of its own replaced; machines and kernels stay as they were read.
+
+        Parameters
+        ----------
+        overrides : sequence of str
+            ``PATH=VALUE``, paths in the study.
+
+        Raises
+        ------
+        StcsimError
+            With every problem that the new values make.
+        """
+        document = apply_overrides(self.document, overrides, Study)
+        study = validate(Study, document).model_copy(update={"overrides": self.study.overrides})
+        problems: list[Problem] = []
+        sources = _sources(study, document, Path(document.file or "").parent, problems)
+        if problems:
+            raise ConfigError(problems)
+        return replace(self, study=study, document=document, sources=tuple(sources))
 
 
 @dataclass(frozen=True)

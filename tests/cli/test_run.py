@@ -130,8 +130,9 @@ ERRORS: list[tuple[Callable[[str], str], str]] = [
      "{study}:5: machines.1.machine: must be a known machine (a100-sxm4-40gb, dstc-a100, dstc-v100, v100), "
      "not dstc-v10 (did you mean dstc-v100?)"),
     (replace("workloads:", "wrkloads:"),
-     "{study}:8: wrkloads: must be a known key (adapt, baseline, check_tiles, dtype, engine, machines, name, "
-     "overrides, sparse_side, summary, workloads), not wrkloads (did you mean workloads?)"),
+     "{study}:8: wrkloads: must be a known key (adapt, axes, baseline, check_tiles, constraints, cost, dtype, "
+     "engine, machines, metrics, name, overrides, repetitions, sparse_side, summary, workloads), "
+     "not wrkloads (did you mean workloads?)"),
     (replace("density: 0.4", "densty: 0.4"),
      "{study}:11: workloads.0.a.pattern.densty: must be a known key (density, sparsity), not densty "
      "(did you mean density?)"),
@@ -208,5 +209,5 @@ def test_an_unknown_command_names_the_nearest(stcsim: Run) -> None:
     assert ended.status == 2
     assert (
         ended.err
-        == "command must be one of run, sim, explain, list, schema, isa, not rum (did you mean run?)\n"
+        == "command must be one of run, sim, explain, sweep, list, schema, isa, not rum (did you mean run?)\n"
     )

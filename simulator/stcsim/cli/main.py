@@ -19,6 +19,7 @@ _COMMANDS = {
     "run": "stcsim.cli.run:run",
     "sim": "stcsim.cli.sim:sim",
     "explain": "stcsim.cli.explain:explain",
+    "sweep": "stcsim.cli.sweep:sweep",
     "list": "stcsim.cli.listing:list_",
     "schema": "stcsim.cli.schema:schema",
     "isa": "stcsim.cli.isa:isa",

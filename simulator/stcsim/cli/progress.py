@@ -1,4 +1,4 @@
-"""A progress bar on stderr for whatever takes more than two seconds."""
+"""Progress on stderr for whatever takes more than two seconds: a rewritten line on a terminal, else plain lines."""
 
 from __future__ import annotations
 
@@ -9,13 +9,16 @@ from typing import Self
 
 DELAY_SECONDS = 2.0
 """Nothing is shown before: most runs are done by then."""
+PLAIN_SECONDS = 5.0
+"""Least time between two lines where there is no terminal to rewrite one on."""
 
 
 class Bar:
-    """Shows ``[3/9] what is running``; one rewritten line on a terminal, a line each otherwise."""
+    """Shows ``[3/9] what is running``."""
 
     def __init__(self) -> None:
         self._start = time.monotonic()
+        self._last = -PLAIN_SECONDS
         self._shown = False
 
     def __enter__(self) -> Self:
@@ -29,15 +32,51 @@ class Bar:
 
     def update(self, number: int, total: int, what: str) -> None:
         """Say that run `number` (from 0) of `total` begins."""
-        seconds = time.monotonic() - self._start
-        if seconds < DELAY_SECONDS:
+        self.show(number, total, number, what)
+
+    def show(self, number: int, total: int, fresh: int, what: str, *, with_rate: bool = False) -> None:
+        """Say how far it is.
+
+        Parameters
+        ----------
+        number, total : int
+            Runs that are done, and all.
+        fresh : int
+            Those of the done ones that this process did: rate and time left follow from them.
+        what : str
+            What is running, or anything else worth knowing.
+        with_rate : bool
+            Whether to say how many are done a second.
+        """
+        now = time.monotonic()
+        seconds = now - self._start
+        on_terminal = sys.stderr.isatty()
+        if seconds < DELAY_SECONDS or (not on_terminal and now - self._last < PLAIN_SECONDS):
             return
-        filled = 20 * number // total
-        eta = f", about {seconds / number * (total - number):.0f} s left" if number else ""
-        line = f"[{'#' * filled}{'.' * (20 - filled)}] {number}/{total}{eta}: {what}"
-        if sys.stderr.isatty():
+        filled = 20 * number // max(1, total)
+        eta = f", about {_time(seconds / fresh * (total - number))} left" if fresh else ""
+        rate = f", {fresh / seconds:.3g} runs/s" if with_rate else ""
+        line = f"[{'#' * filled}{'.' * (20 - filled)}] {number}/{total}{rate}{eta}: {what}"
+        if on_terminal:
             sys.stderr.write(f"\r\x1b[K{line[:150]}")
         else:
             sys.stderr.write(f"{line}\n")
         sys.stderr.flush()
         self._shown = True
+        self._last = now
+
+
+def _time(seconds: float) -> str:
+    """Return a duration for people.
+
+    Examples
+    --------
+    >>> _time(42.4), _time(150), _time(8000)
+    ('42 s', '2 min 30 s', '2 h 13 min')
+    """
+    whole = round(seconds)
+    if whole < 60:
+        return f"{whole} s"
+    if whole < 3600:
+        return f"{whole // 60} min {whole % 60} s"
+    return f"{whole // 3600} h {whole % 3600 // 60} min"

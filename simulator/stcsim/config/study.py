@@ -7,11 +7,14 @@ nothing of simulation.
 
 from __future__ import annotations
 
-from typing import Any, Literal, Self
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, model_validator
 
+from stcsim.config.axis import Axis, Constraint, Metric
 from stcsim.config.machine import Dtype, NotNegative, Section
+from stcsim.config.validation import FieldError
+from stcsim.errors import Problem, must
 
 Role = Literal["weight", "activation"]
 Adapt = Literal["error", "dense", "prune"]
@@ -110,3 +113,44 @@ class Study(Section):
         default=2,
         description="Warp tiles of each run whose values are executed and checked; 0 is shown as off.",
     )
+    axes: tuple[Axis, ...] = Field(
+        default=(),
+        description="What stcsim sweep varies; every combination is a point, the first axis outermost.",
+    )
+    constraints: tuple[Constraint, ...] = Field(
+        default=(), description="Comparisons that leave points out of a sweep."
+    )
+    repetitions: Annotated[int, Field(ge=1, le=1000)] = Field(
+        default=1, description="Runs of every point of a sweep, with seeds that follow the workload's."
+    )
+    metrics: tuple[Metric, ...] = Field(
+        default=("speed_up", "cycles", "effective"),
+        min_length=1,
+        description="What a sweep prints of each point; the first one decides which is the best.",
+    )
+    cost: str | None = Field(
+        default=None,
+        description="Axis whose value is the cost in the Pareto plot; left out: multipliers where they differ, "
+        "else bytes fetched.",
+    )
+
+    @model_validator(mode="after")
+    def _each_path_once(self) -> Self:
+        paths = [part.path for axis in self.axes for part in axis.parts]
+        for i, axis in enumerate(self.axes):
+            for part in axis.parts:
+                if paths.count(part.path) > 1:
+                    message = must("must be the path of one axis only", part.path)
+                    raise FieldError(Problem(message, path=f"axes.{i}"))
+        if self.cost is not None and self.cost not in paths:
+            known = [path for path in paths if path]
+            message = must(
+                f"must be the path of an axis ({', '.join(known) or 'there is none'})", self.cost, near=known
+            )
+            raise FieldError(Problem(message, path="cost"))
+        return self
+
+    @property
+    def is_sweep(self) -> bool:
+        """Whether a machine-and-kernel pair has more than one point."""
+        return bool(self.axes) or self.repetitions > 1

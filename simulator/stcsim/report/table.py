@@ -8,6 +8,7 @@ from rich.console import Console
 from rich.table import Table
 
 from stcsim.result.result import Result
+from stcsim.result.speed_up import speed_up
 
 COLUMNS = (
     "workload", "machine", "kernel", "M x N x K", "density A x B", "cycles", "time us", "speed-up",
@@ -31,13 +32,6 @@ def rows(results: Sequence[Result], baselines: Sequence[Result | None]) -> list[
         In the order of `COLUMNS`.
     """
     return [_row(result, baseline) for result, baseline in zip(results, baselines, strict=True)]
-
-
-def speed_up(result: Result, baseline: Result | None) -> float | None:
-    """Return baseline time over time, None where either is zero or there is no baseline."""
-    if baseline is None or result.cycles == 0 or baseline.cycles == 0:
-        return None
-    return baseline.time_us / result.time_us
 
 
 def _row(result: Result, baseline: Result | None) -> tuple[str, ...]:

@@ -153,6 +153,7 @@ class Result:
             "macs_skipped": self.macs_skipped,
             "macs_useful": self.macs_useful,
             "mac_slots": self.mac_slots,
+            "multipliers": self.multipliers,
             "instructions": self.instructions,
             "stalls": self.stalls,
             "utilization": self.utilization,

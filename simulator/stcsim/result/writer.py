@@ -38,7 +38,7 @@ def check_folder(folder: Path, *, force: bool) -> None:
 
 def csv_text(results: Sequence[Result]) -> str:
     """Return the results as CSV: one row each, units in the column names, causes and mnemonics as columns."""
-    flat = [_flatten(result) for result in results]
+    flat = [flatten(result) for result in results]
     columns = list(dict.fromkeys(column for row in flat for column in row))
     buffer = io.StringIO()
     writer = csv.DictWriter(buffer, columns, lineterminator="\n", restval=0)
@@ -47,7 +47,8 @@ def csv_text(results: Sequence[Result]) -> str:
     return buffer.getvalue()
 
 
-def _flatten(result: Result) -> dict[str, Any]:
+def flatten(result: Result) -> dict[str, Any]:
+    """Return a result as columns, units in their names."""
     data = result.to_json()
     row: dict[str, Any] = {
         key: data[key]
