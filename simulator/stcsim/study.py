@@ -23,7 +23,8 @@ from stcsim.resources import data_root
 from stcsim.result.result import Result
 from stcsim.run import Settings, require_compatible, run_gemm
 from stcsim.workload.gemm import Gemm
-from stcsim.workload.generator import GeneratorOptions, generate, parse_options
+from stcsim.workload.generation import GeneratorOptions
+from stcsim.workload.generator import generate, parse_options
 from stcsim.workload.operand import Operand
 from stcsim.workload.pattern import Pattern
 from stcsim.workload.pattern_file import load_pattern

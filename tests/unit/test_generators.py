@@ -146,6 +146,8 @@ def test_a_pattern_depends_on_seed_stream_options_and_shape_alone(name):
         "uniform": {"density": 0.3},
         "clustered": {"density": 0.3},
         "block": {"rows": 2, "cols": 2, "density": 0.3},
+        "feature_map": {"width": 3, "density": 0.3},
+        "filters": {"window": 2, "zero_kernels": 0.5, "density": 0.3},
     }
     options = parse_options({"generator": name, **needed.get(name, {})})
     first = generate(options, (64, 64), seed=7, stream=1)
@@ -261,7 +263,7 @@ def test_all_problems_of_the_options_are_reported_at_once():
         ("{density: 0.5}", ".generator: must be given"),
         (
             "{generator: unifrom, density: 0.5}",
-            ".generator: must be a known generator (block, clustered, dense, nm, uniform), "
+            ".generator: must be a known generator (block, clustered, dense, feature_map, filters, nm, uniform), "
             "not unifrom (did you mean uniform?)",
         ),
     ],
