@@ -209,5 +209,5 @@ def test_an_unknown_command_names_the_nearest(stcsim: Run) -> None:
     assert ended.status == 2
     assert (
         ended.err
-        == "command must be one of run, sim, explain, sweep, list, schema, isa, not rum (did you mean run?)\n"
+        == "command must be one of run, sim, explain, sweep, results, list, schema, isa, not rum (did you mean run?)\n"
     )

@@ -20,6 +20,7 @@ _COMMANDS = {
     "sim": "stcsim.cli.sim:sim",
     "explain": "stcsim.cli.explain:explain",
     "sweep": "stcsim.cli.sweep:sweep",
+    "results": "stcsim.cli.results:results",
     "list": "stcsim.cli.listing:list_",
     "schema": "stcsim.cli.schema:schema",
     "isa": "stcsim.cli.isa:isa",

@@ -8,6 +8,7 @@ plotting.  Rows come in the order of the study, never in that of arrival.
 from __future__ import annotations
 
 import csv
+import importlib
 import io
 import json
 from collections.abc import Iterator, Mapping, Sequence
@@ -135,11 +136,11 @@ class SweepResults:
             If pandas is not installed.
         """
         try:
-            import pandas as pd  # not a dependency of stcsim
+            pandas = importlib.import_module("pandas")  # not a dependency of stcsim
         except ImportError:
             message = "must have pandas for to_frame (pip install pandas)"
             raise ConfigError(Problem(message)) from None
-        return pd.DataFrame(self.flat())
+        return pandas.DataFrame(self.flat())
 
     @classmethod
     def read(cls, folder: Path) -> SweepResults:
