@@ -220,9 +220,9 @@ def test_a_random_word_decodes_to_itself_or_is_refused(word: int, spec: Instruct
 
 
 TOKENS = st.sampled_from(
-    ["@P0", "@!P9", "@", "POPC", "OHMMA.8161", "BRA", "R4", "R999999", "RZ", "P7", "!PT", "[R4 + 0x8]", "[", "]", ","]
-    + [":", "a", "a:", ".place", ".matrix", ".show", ".register", "A", "fp16", "2x2", "=", "[1; 2]", "identity()"]
-    + ["shared[0]", "rows", "0x", "-", "-1", "9" * 30, "//", "\n", "\t", "é", "\x00", "ACC3", "SR_LANEID", "R4, R5"]
+    ["@P0", "@!P9", "@", "POPC", "OHMMA.8161", "BRA", "R4", "R999999", "RZ", "P7", "!PT", "[R4 + 0x8]", "[", "]", ",",
+     ":", "a", "a:", ".place", ".matrix", ".show", ".register", "A", "fp16", "2x2", "=", "[1; 2]", "identity()",
+     "shared[0]", "rows", "0x", "-", "-1", "9" * 30, "//", "\n", "\t", "é", "\x00", "ACC3", "SR_LANEID", "R4, R5"]
 )  # fmt: skip
 
 

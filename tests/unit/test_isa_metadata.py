@@ -36,6 +36,19 @@ def test_int8_m16n8k64_metadata_lie_as_measured(rng: np.random.Generator):
         assert word[lane] == sum(int(code) << 4 * i for i, code in enumerate(groups))
 
 
+@pytest.mark.parametrize("mnemonic", ["IMMA.SP.16832.S8", "IMMA.SP.16864.U4"])
+@pytest.mark.parametrize("selector", [0, 1])
+def test_integer_metadata_of_32_bits_a_row_give_each_lane_one_row(
+    mnemonic: str, selector: int, rng: np.random.Generator
+):
+    codes = rng.choice(np.array(metadata.CODES, dtype=np.uint8), (16, 8))
+    word = metadata.pack(ISA[mnemonic], codes, selector)
+    for lane in range(32):
+        g, j = lane // 4, lane % 4
+        row = codes[g + 8 * (j & 1)]
+        assert word[lane] == (sum(int(c) << 4 * i for i, c in enumerate(row)) if j // 2 == selector else 0)
+
+
 @pytest.mark.parametrize(
     ("group", "values", "code"),
     [

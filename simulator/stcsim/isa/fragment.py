@@ -15,8 +15,8 @@ C, D (m x n), 32 bit  m = g + 8 v1      n = 2 t + v0                 v0 + 2 v1
 C, D (m x n), 16 bit  m = g + 8 v1      n = 2 t + v0                 v1, half v0
 ====================  ================  ===========================  ===================
 
-Source: CuTe's mma_traits_sm80 (NVIDIA/cutlass), decoded; checked against the PTX ISA's figures.
-HMMA.884 has its own: see `_octet_layout`.
+Source: CuTe's mma_traits_sm80 (NVIDIA/cutlass), decoded; every shape agreed with an H200, see `metadata`.
+HMMA.884 has its own: see `octet_layout`.
 """
 
 from __future__ import annotations
