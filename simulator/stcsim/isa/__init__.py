@@ -19,6 +19,8 @@ True
 
 from __future__ import annotations
 
+from stcsim.isa.assembler import assemble
+from stcsim.isa.expansion import expand, outer_product_rows
 from stcsim.isa.instruction import Instruction, execute
 from stcsim.isa.operand import (
     Accumulator,
@@ -30,6 +32,7 @@ from stcsim.isa.operand import (
     SpecialRegister,
     Target,
 )
+from stcsim.isa.program import Program
 from stcsim.isa.semantics import semantic
 from stcsim.isa.spec import InstructionSpec, OperandSpec, Shape
 from stcsim.isa.state import WarpState
@@ -45,12 +48,16 @@ __all__ = [
     "Operand",
     "OperandSpec",
     "Predicate",
+    "Program",
     "Register",
     "Shape",
     "SpecialRegister",
     "Target",
     "WarpState",
+    "assemble",
     "execute",
+    "expand",
     "load_isa",
+    "outer_product_rows",
     "semantic",
 ]
