@@ -1,0 +1,702 @@
+"""The fast engine of the outer-product SM: the rules of `stcsim.machine.outer_reference`, event by event.
+
+Place in the data flow: `stcsim.machine.outer_simulator` calls `simulate`
+(``engine: numba``).  The sub-cores of an SM meet only at barriers and where a
+CTA gives its place to the next, so each runs ahead by whole slabs of one warp
+(gto) or single outer products (lrr) and the one that is least far goes next;
+`tests/differential` holds the counters equal to the reference's.
+"""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+
+from stcsim.machine.kernels._jit import jit
+from stcsim.machine.outer_record import (
+    MILLI,
+    N_OUTER_COUNTERS,
+    Buffer,
+    IntArray,
+    OuterCounter,
+    OuterModel,
+    OuterWork,
+)
+
+_NEVER = np.int64(2**62)
+_MILLI = np.int64(MILLI)
+_WORDS, _BANKED = int(Buffer.WORDS), int(Buffer.BANKED)
+_BUSY, _CONFLICT, _ISSUE = (
+    int(OuterCounter.TENSOR_BUSY), int(OuterCounter.ACCUMULATOR_CONFLICT), int(OuterCounter.ISSUE),
+)  # fmt: skip
+_DEPENDENCY, _SHARED, _BARRIER = (
+    int(OuterCounter.DEPENDENCY), int(OuterCounter.SHARED_MEMORY), int(OuterCounter.BARRIER),
+)  # fmt: skip
+_PROLOGUE, _EPILOGUE, _IMBALANCE = (
+    int(OuterCounter.PROLOGUE), int(OuterCounter.EPILOGUE), int(OuterCounter.IMBALANCE),
+)  # fmt: skip
+_CYCLES, _OHMMA, _PRODUCTS = int(OuterCounter.CYCLES), int(OuterCounter.OHMMA), int(OuterCounter.PRODUCTS)
+_LOADS, _WAVEFRONTS = int(OuterCounter.LOADS), int(OuterCounter.WAVEFRONTS)
+_POPC, _SLABS = int(OuterCounter.POPC), int(OuterCounter.SLABS)
+
+# Columns of the state of a warp: one row for each place of each sub-core.
+_AGE, _STARTED, _C_READY, _RELEASED, _ARRIVED, _FINISHED, _DONE = 0, 1, 2, 3, 4, 5, 6
+_TILE_M, _TILE_N, _TILE_WORDS, _CURRENT, _NEXT, _STEP, _REPETITION = 7, 8, 9, 10, 11, 12, 13
+_READY, _LATE, _NEXT_READY, _NEXT_LATE, _FETCH_AT = 14, 15, 16, 17, 18
+_N_WARP = 19
+
+# Columns of the state of a sub-core.
+_LOCAL, _ACCOUNTED, _LAST, _PIPE, _PORT, _INTEGER, _FILL, _DRAIN = 0, 1, 2, 3, 4, 5, 6, 7
+_FRONT_CYCLE, _FRONT_MILLI, _BUFFER_CYCLE, _BUFFER_WORD, _RING = 8, 9, 10, 11, 12
+_N_SUB_CORE = 13
+
+# Places of the parameters in the model vector; `_vector` fills it in this order.
+_NAMES = (
+    "sub_cores", "resident_ctas", "greedy", "m_inst", "n_inst", "k", "k_slab", "slabs_per_stage",
+    "interval_cycles", "latency_cycles", "buffer", "words_per_cycle", "accesses_per_cycle", "window", "step_milli",
+    "skipped_milli", "popc_cycles", "popc_latency_cycles", "popc_instructions", "shared_issue",
+    "load_wavefront_cycles", "load_latency_cycles", "bitmap_wavefronts", "bitmap_loads", "element_bytes",
+    "load_c_words_per_cycle", "drain_words_per_cycle", "barrier_base_cycles", "barrier_warp_cycles",
+    "grid_a", "grid_b", "slabs",
+)  # fmt: skip
+(
+    _P_SUB_CORES, _P_RESIDENT, _P_GREEDY, _P_M_INST, _P_N_INST, _P_K, _P_K_SLAB, _P_STAGE,
+    _P_INTERVAL, _P_LATENCY, _P_BUFFER, _P_WORDS, _P_ACCESSES, _P_WINDOW, _P_STEP,
+    _P_SKIPPED, _P_POPC, _P_POPC_LATENCY, _P_POPC_N, _P_SHARED_ISSUE,
+    _P_WAVEFRONT, _P_LOAD_LATENCY, _P_BITMAP_WAVEFRONTS, _P_BITMAP_LOADS, _P_BYTES,
+    _P_LOAD_C, _P_DRAIN, _P_BARRIER, _P_BARRIER_WARP, _P_GRID_A, _P_GRID_B, _P_SLABS,
+) = range(len(_NAMES))  # fmt: skip
+
+
+@jit
+def _next_slab(p, groups_a, groups_b, tile_m, tile_n, start):
+    """Return the first slab from `start` on that has a step with ones of both operands, -1 for none."""
+    for slab in range(start, p[_P_SLABS]):
+        for k in range(slab * p[_P_K_SLAB], min((slab + 1) * p[_P_K_SLAB], p[_P_K])):
+            if groups_a[tile_m, k] and groups_b[tile_n, k]:
+                return slab
+    return -1
+
+
+@jit
+def _charge(core, milli, cycle):
+    """Keep the front end busy for `milli` thousandths of a cycle, from `cycle` or from when it is free."""
+    if core[_FRONT_CYCLE] < cycle:
+        core[_FRONT_CYCLE] = cycle
+        core[_FRONT_MILLI] = 0
+    total = core[_FRONT_MILLI] + milli
+    if total >= _MILLI:
+        core[_FRONT_CYCLE] += total // _MILLI
+        total %= _MILLI
+    core[_FRONT_MILLI] = total
+
+
+@jit
+def _fetch(p, core, counters, ones, cycle):
+    """Load a slab of `ones` (of A, of B) through the sub-core's share of the port and count its ones."""
+    values = -(-ones[0] * p[_P_BYTES] // 128) + -(-ones[1] * p[_P_BYTES] // 128)
+    bits_at = max(cycle, core[_PORT]) + p[_P_BITMAP_WAVEFRONTS] * p[_P_WAVEFRONT]
+    core[_PORT] = bits_at + values * p[_P_WAVEFRONT]
+    values_at = core[_PORT] + p[_P_LOAD_LATENCY]
+    core[_INTEGER] = max(bits_at + p[_P_LOAD_LATENCY], core[_INTEGER]) + p[_P_POPC]
+    counted_at = core[_INTEGER] + p[_P_POPC_LATENCY]
+    loads = p[_P_BITMAP_LOADS] + values
+    counters[_LOADS] += loads
+    counters[_WAVEFRONTS] += p[_P_BITMAP_WAVEFRONTS] + values
+    counters[_POPC] += p[_P_POPC_N]
+    counters[_SLABS] += 1
+    if p[_P_SHARED_ISSUE]:
+        _charge(core, (loads + p[_P_POPC_N]) * _MILLI, cycle)
+    return max(values_at, counted_at), np.int64(counted_at > values_at)
+
+
+@jit
+def _serve(p, core, warps, counters, slab_a, slab_b, cycle):
+    """Serve the fetches that are due up to `cycle`, by time and then by place."""
+    ones = np.empty(2, np.int64)
+    while True:
+        first = -1
+        for place in range(warps.shape[0]):
+            warp = warps[place]
+            if warp[_AGE] >= 0 and warp[_FETCH_AT] <= cycle and (
+                first < 0 or warp[_FETCH_AT] < warps[first, _FETCH_AT]
+            ):
+                first = place
+        if first < 0:
+            return
+        warp = warps[first]
+        at = warp[_FETCH_AT]
+        warp[_FETCH_AT] = _NEVER
+        if warp[_READY] == _NEVER:
+            ones[0] = slab_a[warp[_TILE_M], warp[_CURRENT]]
+            ones[1] = slab_b[warp[_TILE_N], warp[_CURRENT]]
+            warp[_READY], warp[_LATE] = _fetch(p, core, counters, ones, at)
+        if warp[_NEXT] >= 0 and warp[_NEXT_READY] == _NEVER:
+            ones[0] = slab_a[warp[_TILE_M], warp[_NEXT]]
+            ones[1] = slab_b[warp[_TILE_N], warp[_NEXT]]
+            warp[_NEXT_READY], warp[_NEXT_LATE] = _fetch(p, core, counters, ones, at)
+
+
+@jit
+def _buffer_ready(p, core, drained):
+    """Cycle from which the accumulator buffer takes another outer product."""
+    if p[_P_BUFFER] == _WORDS:
+        return core[_BUFFER_CYCLE]
+    if p[_P_BUFFER] == _BANKED:
+        return drained[core[_RING]]
+    return np.int64(0)
+
+
+@jit
+def _reason(warp, cycle, conflict, issue):
+    """Say what a warp waits for in `cycle`; `conflict` and `issue` say so of buffer and front end."""
+    if warp[_FINISHED] >= 0:
+        return _EPILOGUE if warp[_DONE] > cycle else _IMBALANCE
+    if warp[_ARRIVED] >= 0 or warp[_RELEASED] > cycle:
+        return _BARRIER
+    if warp[_C_READY] > cycle:
+        return _PROLOGUE
+    if warp[_READY] > cycle:
+        return _DEPENDENCY if warp[_READY] != _NEVER and warp[_LATE] else _SHARED
+    if conflict:
+        return _CONFLICT
+    return _ISSUE if issue else _IMBALANCE
+
+
+@jit
+def _account(p, core, warps, drained, counters, until):
+    """Say what the cycles since the last look went to; nothing has changed in between."""
+    cycle = core[_ACCOUNTED]
+    if cycle >= until:
+        return
+    core[_ACCOUNTED] = until
+    if core[_PIPE] > cycle:
+        counters[_BUSY] += until - cycle
+        return
+    conflict = _buffer_ready(p, core, drained) > cycle
+    issue = core[_FRONT_CYCLE] > cycle
+    cause = _IMBALANCE
+    for place in range(warps.shape[0]):
+        if warps[place, _AGE] >= 0:
+            cause = min(cause, _reason(warps[place], cycle, conflict, issue))
+    counters[cause] += until - cycle
+
+
+@jit
+def _first_step(p, groups_a, groups_b, tile_m, tile_n, slab, step):
+    """Return the first step of a slab from `step` on with ones of both operands, and the slab's length."""
+    begin = slab * p[_P_K_SLAB]
+    length = min(p[_P_K_SLAB], p[_P_K] - begin)
+    while step < length and not (groups_a[tile_m, begin + step] and groups_b[tile_n, begin + step]):
+        step += 1
+    return step, length
+
+
+@jit
+def _finish_slab(p, core, warp, groups_a, groups_b, cycle):
+    """Begin the warp's next slab, or meet the CTA where a stage ends, or drain; `cycle` is the first one after."""
+    stage = (warp[_CURRENT] + 1) // p[_P_STAGE]
+    warp[_REPETITION] = 0
+    if warp[_NEXT] < 0:
+        warp[_FINISHED] = cycle
+        last_sum = cycle - 1 + p[_P_LATENCY]
+        if p[_P_DRAIN]:
+            core[_DRAIN] = max(last_sum, core[_DRAIN]) + -(-warp[_TILE_WORDS] // p[_P_DRAIN])
+            warp[_DONE] = core[_DRAIN]
+        else:
+            warp[_DONE] = last_sum
+        return
+    warp[_CURRENT] = warp[_NEXT]
+    warp[_READY] = warp[_NEXT_READY]
+    warp[_LATE] = warp[_NEXT_LATE]
+    warp[_NEXT] = _next_slab(p, groups_a, groups_b, warp[_TILE_M], warp[_TILE_N], warp[_CURRENT] + 1)
+    warp[_NEXT_READY] = _NEVER
+    warp[_STEP], _ = _first_step(p, groups_a, groups_b, warp[_TILE_M], warp[_TILE_N], warp[_CURRENT], 0)
+    if p[_P_BARRIER] >= 0 and (warp[_CURRENT] + 1) // p[_P_STAGE] > stage:
+        warp[_ARRIVED] = cycle
+    elif warp[_NEXT] >= 0:
+        warp[_FETCH_AT] = cycle
+
+
+@jit
+def _take(p, core, free, drained, bank_of, bits_a, bits_b, i, j, products, cycle, scratch):
+    """Send the products of group i of A by group j of B to the accumulator buffer."""
+    if p[_P_BUFFER] == _WORDS:
+        rate = p[_P_WORDS]
+        if core[_BUFFER_CYCLE] < cycle:
+            core[_BUFFER_CYCLE] = cycle
+            core[_BUFFER_WORD] = 0
+        word = core[_BUFFER_WORD] + products
+        while word >= rate:
+            word -= rate
+            core[_BUFFER_CYCLE] += 1
+        core[_BUFFER_WORD] = word
+    elif p[_P_BUFFER] == _BANKED:
+        _take_banked(p, core, free, drained, bank_of, bits_a, bits_b, i, j, cycle, scratch)
+
+
+@jit
+def _take_banked(p, core, free, drained, bank_of, bits_a, bits_b, i, j, cycle, scratch):
+    """Count the accesses of each bank, product by product, and move the banks on."""
+    n_banks = free.shape[0]
+    scratch[:] = 0
+    one = np.uint64(1)
+    row_from, row_to = i * p[_P_M_INST], (i + 1) * p[_P_M_INST]
+    col_from, col_to = j * p[_P_N_INST], (j + 1) * p[_P_N_INST]
+    n_row = 0
+    for row in range(bank_of.shape[0]):
+        if (bits_a >> np.uint64(row)) & one:
+            if n_row >= row_to:
+                break
+            if n_row >= row_from:
+                n_col = 0
+                for col in range(bank_of.shape[1]):
+                    if (bits_b >> np.uint64(col)) & one:
+                        if n_col >= col_to:
+                            break
+                        if n_col >= col_from:
+                            scratch[bank_of[row, col]] += 1
+                        n_col += 1
+            n_row += 1
+    last = np.int64(0)
+    ports = p[_P_ACCESSES]
+    for bank in range(n_banks):
+        if scratch[bank]:
+            free[bank] = max(free[bank], cycle) + (scratch[bank] + ports - 1) // ports
+            last = max(last, free[bank])
+    ring = core[_RING]
+    previous = drained[ring - 1 if ring > 0 else p[_P_WINDOW] - 1]
+    drained[ring] = max(last, previous)
+    core[_RING] = ring + 1 if ring + 1 < p[_P_WINDOW] else 0
+
+
+@jit
+def _run_slab(
+    p, core, warp, free, drained, bank_of, counters, ones_a, ones_b, groups_a, groups_b, bits_a, bits_b,
+    scratch, single,
+):  # fmt: skip
+    """Issue the warp's outer products from its local time on: to the end of its slab, or one of them."""
+    cycle = core[_LOCAL]
+    tile_m, tile_n, slab = warp[_TILE_M], warp[_TILE_N], warp[_CURRENT]
+    step, repetition = warp[_STEP], warp[_REPETITION]
+    begin = slab * p[_P_K_SLAB]
+    m_inst, n_inst, interval = p[_P_M_INST], p[_P_N_INST], p[_P_INTERVAL]
+    grid = p[_P_GRID_A] * p[_P_GRID_B]
+    while True:
+        k = begin + step
+        n_a, n_b = np.int64(ones_a[tile_m, k]), np.int64(ones_b[tile_n, k])
+        g_a, g_b = np.int64(groups_a[tile_m, k]), np.int64(groups_b[tile_n, k])
+        n = g_a * g_b
+        i, j = repetition // g_b, repetition % g_b
+        while repetition < n:
+            # Blocked cycles before this issue: pipe, then buffer, then front end.
+            buffer_at = _buffer_ready(p, core, drained)
+            at = max(cycle, core[_PIPE], buffer_at, core[_FRONT_CYCLE])
+            if at > cycle:
+                busy_to = min(max(core[_PIPE], cycle), at)
+                counters[_BUSY] += busy_to - cycle
+                conflict_to = min(max(buffer_at, busy_to), at)
+                counters[_CONFLICT] += conflict_to - busy_to
+                counters[_ISSUE] += at - conflict_to
+                cycle = at
+            products = min(m_inst, n_a - i * m_inst) * min(n_inst, n_b - j * n_inst)
+            _take(
+                p, core, free, drained, bank_of, bits_a[tile_m, k], bits_b[tile_n, k], i, j, products, cycle, scratch
+            )
+            counters[_OHMMA] += 1
+            counters[_PRODUCTS] += products
+            core[_PIPE] = cycle + interval
+            _charge(core, interval * _MILLI, cycle)
+            repetition += 1
+            j += 1
+            if j == g_b:
+                j = 0
+                i += 1
+            counters[_BUSY] += 1
+            cycle += 1
+            if single and repetition < n:
+                break
+        if repetition < n:
+            break
+        # The step is done: the front end pays for it and for what it skips.
+        repetition = 0
+        cost = p[_P_STEP] + (grid - n) * p[_P_SKIPPED]
+        following, length = _first_step(p, groups_a, groups_b, tile_m, tile_n, slab, step + 1)
+        for passed in range(step + 1, following):
+            executed = np.int64(groups_a[tile_m, begin + passed]) * np.int64(groups_b[tile_n, begin + passed])
+            cost += (grid - executed) * p[_P_SKIPPED]
+        _charge(core, cost, cycle - 1)
+        step = following
+        if step == length:
+            warp[_STEP] = step
+            _finish_slab(p, core, warp, groups_a, groups_b, cycle)
+            core[_LOCAL] = cycle
+            core[_ACCOUNTED] = cycle
+            return
+        if single:
+            break
+    warp[_STEP] = step
+    warp[_REPETITION] = repetition
+    core[_LOCAL] = cycle
+    core[_ACCOUNTED] = cycle
+
+
+@jit
+def _run_slab_streaming(p, core, warp, counters, ones_a, ones_b, groups_a, groups_b):
+    """Do what `_run_slab` does, to the end of the slab, for a buffer that is not banked: state in registers."""
+    cycle = core[_LOCAL]
+    pipe = core[_PIPE]
+    front_cycle, front_milli = core[_FRONT_CYCLE], core[_FRONT_MILLI]
+    buffer_cycle, buffer_word = core[_BUFFER_CYCLE], core[_BUFFER_WORD]
+    limited = p[_P_BUFFER] == _WORDS
+    rate = p[_P_WORDS]
+    m_inst, n_inst, interval = p[_P_M_INST], p[_P_N_INST], p[_P_INTERVAL]
+    step_milli, skipped_milli = p[_P_STEP], p[_P_SKIPPED]
+    grid = p[_P_GRID_A] * p[_P_GRID_B]
+    row_a, row_b = ones_a[warp[_TILE_M]], ones_b[warp[_TILE_N]]
+    row_groups_a, row_groups_b = groups_a[warp[_TILE_M]], groups_b[warp[_TILE_N]]
+    begin = warp[_CURRENT] * p[_P_K_SLAB]
+    end = min(begin + p[_P_K_SLAB], p[_P_K])
+    first = begin + warp[_STEP]
+    busy = conflict = issue = issued = made = np.int64(0)
+    for k in range(first, end):
+        g_a, g_b = np.int64(row_groups_a[k]), np.int64(row_groups_b[k])
+        n = g_a * g_b
+        cost = (grid - n) * skipped_milli
+        if n > 0:
+            n_a, n_b = np.int64(row_a[k]), np.int64(row_b[k])
+            cost += step_milli
+            issued += n
+            made += n_a * n_b
+            height = m_inst
+            for i in range(g_a):
+                if i == g_a - 1:
+                    height = n_a - i * m_inst
+                width = n_inst
+                for j in range(g_b):
+                    if j == g_b - 1:
+                        width = n_b - j * n_inst
+                    # Blocked cycles before this issue: pipe, then buffer, then front end.
+                    if pipe > cycle:
+                        busy += pipe - cycle
+                        cycle = pipe
+                    if buffer_cycle > cycle:
+                        conflict += buffer_cycle - cycle
+                        cycle = buffer_cycle
+                    if front_cycle > cycle:
+                        issue += front_cycle - cycle
+                        cycle = front_cycle
+                    if limited:
+                        if buffer_cycle < cycle:
+                            buffer_cycle = cycle
+                            buffer_word = 0
+                        buffer_word += height * width
+                        while buffer_word >= rate:
+                            buffer_word -= rate
+                            buffer_cycle += 1
+                    if front_cycle < cycle:
+                        front_milli = 0
+                    front_cycle = cycle + interval
+                    pipe = cycle + interval
+                    busy += 1
+                    cycle += 1
+        if cost > 0:
+            # `front_cycle` is not behind the last issue, so that nothing is lost.
+            front_milli += cost
+            if front_milli >= _MILLI:
+                front_cycle += front_milli // _MILLI
+                front_milli %= _MILLI
+    counters[_BUSY] += busy
+    counters[_CONFLICT] += conflict
+    counters[_ISSUE] += issue
+    counters[_OHMMA] += issued
+    counters[_PRODUCTS] += made
+    core[_PIPE] = pipe
+    core[_FRONT_CYCLE] = front_cycle
+    core[_FRONT_MILLI] = front_milli
+    core[_BUFFER_CYCLE] = buffer_cycle
+    core[_BUFFER_WORD] = buffer_word
+    core[_LOCAL] = cycle
+    core[_ACCOUNTED] = cycle
+    warp[_REPETITION] = 0
+    _finish_slab(p, core, warp, groups_a, groups_b, cycle)
+
+
+@jit
+def _decide(
+    p, core, warps, free, drained, bank_of, counters, ones_a, ones_b, groups_a, groups_b, slab_a, slab_b,
+    bits_a, bits_b, scratch,
+):  # fmt: skip
+    """Go on from a sub-core's local time: issue, or find the next cycle in which something changes."""
+    cycle = core[_LOCAL]
+    _account(p, core, warps, drained, counters, cycle)
+    _serve(p, core, warps, counters, slab_a, slab_b, cycle)
+    n = warps.shape[0]
+    buffer_at = _buffer_ready(p, core, drained)
+    open_at = max(core[_PIPE], buffer_at, core[_FRONT_CYCLE])
+    following = _NEVER
+    if core[_PIPE] > cycle:
+        following = min(following, core[_PIPE])
+    if buffer_at > cycle:
+        following = min(following, buffer_at)
+    if core[_FRONT_CYCLE] > cycle:
+        following = min(following, core[_FRONT_CYCLE])
+    chosen = -1
+    place = core[_LAST] if p[_P_GREEDY] else core[_LAST] + 1
+    for _ in range(n):
+        if place >= n:
+            place = 0
+        warp = warps[place]
+        if warp[_AGE] >= 0:
+            if cycle < warp[_FETCH_AT] < following:
+                following = warp[_FETCH_AT]
+            if warp[_FINISHED] >= 0:
+                if cycle < warp[_DONE] < following:
+                    following = warp[_DONE]
+            elif warp[_ARRIVED] < 0:
+                at = max(warp[_RELEASED], warp[_C_READY])
+                if cycle < warp[_RELEASED] < following:
+                    following = warp[_RELEASED]
+                if cycle < warp[_C_READY] < following:
+                    following = warp[_C_READY]
+                if cycle < warp[_READY] < following:
+                    following = warp[_READY]
+                if max(at, warp[_READY]) <= cycle and open_at <= cycle:
+                    if not p[_P_GREEDY]:
+                        if chosen < 0:
+                            chosen = place
+                    elif place == core[_LAST]:
+                        chosen = place
+                        break
+                    elif chosen < 0 or warp[_AGE] < warps[chosen, _AGE]:
+                        chosen = place
+        place += 1
+    if chosen < 0:
+        core[_LOCAL] = following
+        return -1
+    core[_LAST] = chosen
+    single = not p[_P_GREEDY] or p[_P_SHARED_ISSUE]
+    if not single and p[_P_BUFFER] != _BANKED:
+        _run_slab_streaming(p, core, warps[chosen], counters, ones_a, ones_b, groups_a, groups_b)
+        return chosen
+    _run_slab(
+        p, core, warps[chosen], free, drained, bank_of, counters, ones_a, ones_b, groups_a, groups_b, bits_a, bits_b,
+        scratch, single,
+    )  # fmt: skip
+    return chosen
+
+
+@jit
+def _sm(
+    p, bank_of, n_banks, cta_warps, first, end, warp_offsets, warp_index, tile_m, tile_n, words,
+    ones_a, ones_b, groups_a, groups_b, slab_a, slab_b, bits_a, bits_b, out,
+):  # fmt: skip
+    """Run one SM; `out` (sub_cores, counters), zeroed, receives the counters."""
+    n_cores = p[_P_SUB_CORES]
+    n_slots = p[_P_RESIDENT]
+    n_places = -(-n_slots * cta_warps // n_cores)
+    warps = np.zeros((n_cores, n_places, _N_WARP), np.int64)
+    warps[:, :, _AGE] = -1
+    cores = np.zeros((n_cores, _N_SUB_CORE), np.int64)
+    cores[:, _LOCAL] = _NEVER
+    free = np.zeros((n_cores, n_banks), np.int64)
+    drained = np.zeros((n_cores, max(p[_P_WINDOW], 1)), np.int64)
+    scratch = np.zeros(n_banks, np.int64)
+    cta_of = np.full(n_slots, -1, np.int64)
+    retire_at = np.full(n_slots, _NEVER, np.int64)
+    next_cta = first
+    total = np.int64(0)
+    for slot in range(n_slots):
+        retire_at[slot] = 0
+    while True:
+        # The next thing that happens: a CTA that retires, or the sub-core that is least far.
+        now = _NEVER
+        for slot in range(n_slots):
+            now = min(now, retire_at[slot])
+        least = 0
+        for core in range(1, n_cores):
+            if cores[core, _LOCAL] < cores[least, _LOCAL]:
+                least = core
+        if now <= cores[least, _LOCAL]:
+            for core in range(n_cores):
+                _account(p, cores[core], warps[core], drained[core], out[core], now)
+            for slot in range(n_slots):
+                while retire_at[slot] == now:
+                    retire_at[slot] = _NEVER
+                    if cta_of[slot] >= 0:
+                        for w in range(cta_warps):
+                            number = slot * cta_warps + w
+                            warps[number % n_cores, number // n_cores, _AGE] = -1
+                        cta_of[slot] = -1
+                    if next_cta == end:
+                        break
+                    cta = next_cta
+                    next_cta += 1
+                    cta_of[slot] = cta
+                    all_done = now
+                    unfinished = 0
+                    for i in range(warp_offsets[cta], warp_offsets[cta + 1]):
+                        number = slot * cta_warps + warp_index[i]
+                        core = cores[number % n_cores]
+                        warp = warps[number % n_cores, number // n_cores]
+                        warp[_AGE] = i
+                        warp[_STARTED] = now
+                        warp[_TILE_M] = tile_m[i]
+                        warp[_TILE_N] = tile_n[i]
+                        warp[_TILE_WORDS] = words[i]
+                        warp[_REPETITION] = 0
+                        warp[_ARRIVED] = -1
+                        warp[_FINISHED] = -1
+                        warp[_DONE] = _NEVER
+                        warp[_RELEASED] = now
+                        warp[_READY] = _NEVER
+                        warp[_NEXT_READY] = _NEVER
+                        warp[_FETCH_AT] = _NEVER
+                        warp[_C_READY] = now
+                        if p[_P_LOAD_C]:
+                            core[_FILL] = max(now, core[_FILL]) + -(-words[i] // p[_P_LOAD_C])
+                            warp[_C_READY] = core[_FILL]
+                        warp[_CURRENT] = _next_slab(p, groups_a, groups_b, tile_m[i], tile_n[i], 0)
+                        if warp[_CURRENT] < 0:
+                            warp[_FINISHED] = warp[_C_READY]
+                            warp[_DONE] = warp[_C_READY]
+                            if p[_P_DRAIN]:
+                                warp[_DONE] += -(-words[i] // p[_P_DRAIN])
+                            all_done = max(all_done, warp[_DONE])
+                        else:
+                            unfinished += 1
+                            warp[_FETCH_AT] = now
+                            warp[_NEXT] = _next_slab(
+                                p, groups_a, groups_b, tile_m[i], tile_n[i], warp[_CURRENT] + 1
+                            )
+                            warp[_STEP], _ = _first_step(
+                                p, groups_a, groups_b, tile_m[i], tile_n[i], warp[_CURRENT], 0
+                            )
+                    if unfinished == 0:
+                        retire_at[slot] = all_done
+            for core in range(n_cores):
+                if cores[core, _ACCOUNTED] <= now:
+                    cores[core, _LOCAL] = min(cores[core, _LOCAL], now)
+            total = now
+            if cta_of.max() < 0:
+                break
+            continue
+
+        place = _decide(
+            p, cores[least], warps[least], free[least], drained[least], bank_of, out[least], ones_a, ones_b,
+            groups_a, groups_b, slab_a, slab_b, bits_a, bits_b, scratch,
+        )  # fmt: skip
+        if place < 0 or (warps[least, place, _ARRIVED] < 0 and warps[least, place, _FINISHED] < 0):
+            continue
+        # A warp has come to a barrier or to its end: is its whole CTA there?
+        slot = (place * n_cores + least) // cta_warps
+        waiting = 0
+        all_there = True
+        stage = _NEVER
+        last = np.int64(0)
+        done = np.int64(0)
+        present = 0
+        for w in range(cta_warps):
+            number = slot * cta_warps + w
+            warp = warps[number % n_cores, number // n_cores]
+            if warp[_AGE] < 0:
+                continue
+            present += 1
+            if warp[_FINISHED] >= 0:
+                last = max(last, warp[_FINISHED])
+                done = max(done, warp[_DONE])
+            elif warp[_ARRIVED] >= 0:
+                waiting += 1
+                last = max(last, warp[_ARRIVED])
+                stage = min(stage, (warp[_CURRENT] + 1) // p[_P_STAGE])
+            else:
+                all_there = False
+        if not all_there:
+            continue
+        if waiting == 0:
+            retire_at[slot] = done
+            continue
+        at = max(last, last + p[_P_BARRIER] + p[_P_BARRIER_WARP] * present)
+        for w in range(cta_warps):
+            number = slot * cta_warps + w
+            core = cores[number % n_cores]
+            warp = warps[number % n_cores, number // n_cores]
+            if (
+                warp[_AGE] >= 0
+                and warp[_FINISHED] < 0
+                and warp[_ARRIVED] >= 0
+                and (warp[_CURRENT] + 1) // p[_P_STAGE] == stage
+            ):
+                warp[_ARRIVED] = -1
+                warp[_RELEASED] = at
+                if warp[_NEXT] >= 0:
+                    warp[_FETCH_AT] = at
+                core[_LOCAL] = min(core[_LOCAL], max(at, core[_ACCOUNTED]))
+
+    for core in range(n_cores):
+        out[core, _CYCLES] = total
+
+
+@jit
+def _sms(
+    p, bank_of, n_banks, cta_warps, offsets, first, end, warp_offsets, warp_index, tile_m, tile_n, words,
+    ones_a, ones_b, groups_a, groups_b, slab_a, slab_b, bits_a, bits_b, out,
+):  # fmt: skip
+    for sm in range(first, end):
+        _sm(
+            p, bank_of, n_banks, cta_warps, offsets[sm], offsets[sm + 1], warp_offsets, warp_index, tile_m, tile_n,
+            words, ones_a, ones_b, groups_a, groups_b, slab_a, slab_b, bits_a, bits_b, out[sm],
+        )  # fmt: skip
+
+
+def simulate(
+    model: OuterModel, work: OuterWork, ones_a: np.ndarray, ones_b: np.ndarray, threads: int = 1
+) -> IntArray:
+    """Run every SM of `work` and return the counters; twin of `stcsim.machine.outer_reference.simulate`.
+
+    Parameters
+    ----------
+    model : OuterModel
+    work : OuterWork
+    ones_a, ones_b : ndarray of uint8, shapes (tiles_m, k) and (tiles_n, k)
+        Ones of each bitmap word.
+    threads : int
+        Threads over which the SMs are spread; the result does not depend on it.
+
+    Returns
+    -------
+    counters : ndarray of int64, shape (n_sms, sub_cores, N_OUTER_COUNTERS)
+    """
+    n_sms = len(work.offsets) - 1
+    out = np.zeros((n_sms, model.sub_cores, N_OUTER_COUNTERS), np.int64)
+    p = np.array([int(getattr(model, name)) for name in _NAMES], np.int64)
+    groups_a, groups_b = _groups(ones_a, model.m_inst), _groups(ones_b, model.n_inst)
+    slab_a, slab_b = _per_slab(ones_a, model.k_slab), _per_slab(ones_b, model.k_slab)
+
+    def run(first: int, end: int) -> None:
+        _sms(
+            p, model.bank_of, model.n_banks, work.warps, work.offsets, first, end, work.warp_offsets, work.warp_index,
+            work.tile_m, work.tile_n, work.words, ones_a, ones_b, groups_a, groups_b, slab_a, slab_b,
+            work.bits_a, work.bits_b, out,
+        )  # fmt: skip
+
+    if threads <= 1:
+        run(0, n_sms)
+        return out
+    # Small pieces, so that threads whose SMs are light take more of them.
+    bounds = np.linspace(0, n_sms, min(n_sms, 8 * threads) + 1).astype(np.int64).tolist()
+    with ThreadPoolExecutor(threads) as pool:
+        list(pool.map(run, bounds[:-1], bounds[1:]))
+    return out
+
+
+def _groups(ones: np.ndarray, quantum: int) -> np.ndarray:
+    return ((ones.astype(np.uint16) + (quantum - 1)) // quantum).astype(np.uint8)
+
+
+def _per_slab(ones: np.ndarray, k_slab: int) -> IntArray:
+    starts = np.arange(0, ones.shape[1], k_slab)
+    if not len(starts) or not len(ones):
+        return np.zeros((ones.shape[0], 0), np.int64)
+    return np.add.reduceat(ones.astype(np.int64), starts, axis=1)
