@@ -25,7 +25,7 @@ from stcsim.config.document import format_path
 from stcsim.config.loader import parse
 from stcsim.config.override import apply_overrides
 from stcsim.config.study import Study, Target
-from stcsim.errors import ConfigError, Problem, StcsimError, must, nearest
+from stcsim.errors import ConfigError, Problem, StcsimError, must
 from stcsim.run import require_compatible
 from stcsim.study import LoadedStudy, load_study
 
@@ -122,6 +122,31 @@ class DesignSpace:
         """Short name of each axis path."""
         parts = [part for axis in self.base.study.axes for part in axis.parts]
         return {part.path or "": part.label or _short_name(part.path or "") for part in parts}
+
+    @property
+    def axis_groups(self) -> list[list[str]]:
+        """The paths that change together, axis by axis."""
+        return [[part.path or "" for part in axis.parts] for axis in self.base.study.axes]
+
+    @property
+    def axis_defaults(self) -> dict[str, Any]:
+        """What each axis' parameter is without the sweep, as its file writes it; None where no file does."""
+        return {path: self._default(path) for group in self.axis_groups for path in group}
+
+    def _default(self, path: str) -> Any:
+        kind, _, rest = path.partition(".")
+        documents = [self.base.document]
+        if kind in ("machine", "kernel"):
+            documents = [getattr(point, kind).document for point in self.base.points]
+        else:
+            rest = path.replace("workloads.*.", "workloads.0.")
+        items = tuple(int(item) if item.isdecimal() else item for item in rest.split("."))
+        for document in documents:
+            try:
+                return document.get(items)
+            except KeyError:
+                continue
+        return None
 
     @property
     def assumed(self) -> tuple[Assumption, ...]:
@@ -280,7 +305,11 @@ class _Expansion:
     ) -> DesignPoint:
         """Return a point whose number and baseline are still to be set."""
         target, kernel_name = pair
-        texts = {path: f"{path}={json.dumps(value)}" for path, value in values.items()} if swept else {}
+        texts = {
+            path: f"{path}={json.dumps(value)}"
+            for path, value in values.items()
+            if swept and self._is_for(path, pair)
+        }
         machine = self._read_machine(target.machine, _of("machine", texts))
         kernel = self._read_kernel(kernel_name, _of("kernel", texts))
         used: set[str] = set()
@@ -316,6 +345,11 @@ class _Expansion:
             baseline=-1,
             error="; ".join(errors) or None,
         )
+
+    def _is_for(self, path: str, pair: tuple[Target, str]) -> bool:
+        """Tell whether an axis varies this machine or kernel."""
+        only = next(axis.only for axis in self.study.axes if path in [part.path for part in axis.parts])
+        return only is None or bool({pair[0].machine, pair[1]} & set(only))
 
     def _read_machine(self, name: str, texts: tuple[str, ...]) -> tuple[MachineEntry, set[str]] | str:
         if (name, texts) not in self._machines:
@@ -373,9 +407,21 @@ class _Expansion:
                 )
                 message = self._path_fault(part.path or "", axis.settings()[0][part.path or ""])
                 if message:
-                    line = self.base.document.line_of(where)
-                    problems.append(Problem(message, self.base.document.file, line, format_path(where)))
+                    problems.append(self._problem(message, where))
+            for j, name in enumerate(axis.only or ()):
+                known = sorted(
+                    {each for target, kernel in self._pairs() for each in (target.machine, kernel)}
+                )
+                if name not in known:
+                    message = must(
+                        f"must be a machine or kernel of the study ({', '.join(known)})", name, near=known
+                    )
+                    problems.append(self._problem(message, ("axes", i, "only", j)))
         return problems
+
+    def _problem(self, message: str, where: tuple[str | int, ...]) -> Problem:
+        document = self.base.document
+        return Problem(message, document.file, document.line_of(where), format_path(where))
 
     def _path_fault(self, path: str, value: Any) -> str | None:
         """Return what is wrong with the path of an axis, or None."""
@@ -390,10 +436,8 @@ class _Expansion:
                 )
                 if isinstance(found, str) or found[1]:
                     return None
-            near = nearest(path, self._parameters(kind))
-            return must(f"must be the path of a parameter of a {kind} of the study", path) + (
-                f" (did you mean {near}?)" if near else ""
-            )
+            what = f"must be the path of a parameter of a {kind} of the study"
+            return must(what, path, near=self._parameters(kind))
         if kind not in _OF_STUDY:
             choices = ("machine", "kernel", *_OF_STUDY)
             return must(f"must start with one of {', '.join(choices)}", path, near=choices)
@@ -420,28 +464,18 @@ class _Expansion:
     def _constraint_problems(self) -> list[Problem]:
         problems = []
         for i, constraint in enumerate(self.study.constraints):
-            sides = {side: getattr(constraint, side) for side in ("left", "right")}
+            sides = {"left": constraint.left, "right": constraint.right}
             named = {side: text for side, text in sides.items() if is_parameter(text)}
             if not named:
-                where: tuple[str | int, ...] = ("constraints", i)
-                message = "must have the path of a parameter (machine.PATH, kernel.PATH or workloads...) on one side"
-                problems.append(
-                    Problem(
-                        message,
-                        self.base.document.file,
-                        self.base.document.line_of(where),
-                        format_path(where),
-                    )
+                message = (
+                    "must have the path of a parameter (machine.PATH, kernel.PATH, workloads...) on one side"
                 )
-                continue
+                problems.append(self._problem(message, ("constraints", i)))
             for side, text in named.items():
                 if not any(self._value(point, text) is not None for point in self._unswept()):
-                    where = ("constraints", i, side)
-                    near = nearest(text, [*self._parameters("machine"), *self._parameters("kernel")])
-                    message = must("must be the path of a parameter of the study", text)
-                    message += f" (did you mean {near}?)" if near else ""
-                    line = self.base.document.line_of(where)
-                    problems.append(Problem(message, self.base.document.file, line, format_path(where)))
+                    known = [*self._parameters("machine"), *self._parameters("kernel")]
+                    message = must("must be the path of a parameter of the study", text, near=known)
+                    problems.append(self._problem(message, ("constraints", i, side)))
         return problems
 
     def _unswept(self) -> list[DesignPoint]:

@@ -115,6 +115,8 @@ class Planned:
         facts = {
             "summary": study.summary,
             "axes": self.space.axis_labels,
+            "axis_groups": self.space.axis_groups,
+            "axis_defaults": self.space.axis_defaults,
             "metrics": study.metrics,
             "cost": study.cost,
         }

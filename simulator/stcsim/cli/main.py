@@ -21,6 +21,7 @@ _COMMANDS = {
     "explain": "stcsim.cli.explain:explain",
     "sweep": "stcsim.cli.sweep:sweep",
     "results": "stcsim.cli.results:results",
+    "report": "stcsim.cli.report:report",
     "list": "stcsim.cli.listing:list_",
     "schema": "stcsim.cli.schema:schema",
     "isa": "stcsim.cli.isa:isa",

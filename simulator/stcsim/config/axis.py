@@ -100,6 +100,11 @@ class Axis(Section):
     log_range: LogRange | None = Field(
         default=None, description="The values, of equal ratio: {first: 0.001, last: 1, points: 9}."
     )
+    only: tuple[str, ...] | None = Field(
+        default=None,
+        min_length=1,
+        description="Machines or kernels that it varies; left out: all that have such a parameter.",
+    )
     zip: tuple[ZippedAxis, ...] | None = Field(
         default=None, min_length=2, description="Axes of equal length that take their values together."
     )
@@ -119,6 +124,12 @@ class Axis(Section):
             raise ValueError(message)
         else:
             _check_axis(self)
+            seen: list[Any] = []
+            for i, value in enumerate(self.values or ()):
+                if value in seen:
+                    message = must("must differ from the values before it", value)
+                    raise FieldError(Problem(message, path=f"values.{i}"))
+                seen.append(value)
         return self
 
     @property
@@ -211,12 +222,6 @@ def _check_axis(axis: Axis | ZippedAxis) -> None:
     if _n_sources(axis) != 1:
         message = "must have exactly one of values, range and log_range"
         raise ValueError(message)
-    seen: list[Any] = []
-    for i, value in enumerate(axis.values or ()):
-        if value in seen:
-            message = must("must differ from the values before it", value)
-            raise FieldError(Problem(message, path=f"values.{i}"))
-        seen.append(value)
 
 
 def _expanded(axis: Axis | ZippedAxis) -> list[Any]:

@@ -82,6 +82,10 @@ class SweepResults:
     model_version : int
     axes : dict of str to str
         Path and label of each axis.
+    axis_groups : tuple of tuple of str
+        Paths that change together.
+    axis_defaults : dict of str to object
+        What each axis' parameter is without the sweep.
     metrics : tuple of str
     cost : str or None
     rows : tuple of SweepRow
@@ -95,6 +99,8 @@ class SweepResults:
     version: str
     model_version: int
     axes: dict[str, str]
+    axis_groups: tuple[tuple[str, ...], ...]
+    axis_defaults: dict[str, Any]
     metrics: tuple[str, ...]
     cost: str | None
     rows: tuple[SweepRow, ...]
@@ -190,6 +196,8 @@ class SweepResults:
             version=meta["version"],
             model_version=int(meta["model_version"]),
             axes=facts["axes"],
+            axis_groups=tuple(map(tuple, facts["axis_groups"])),
+            axis_defaults=facts["axis_defaults"],
             metrics=tuple(facts["metrics"]),
             cost=facts["cost"],
             rows=tuple(rows),
