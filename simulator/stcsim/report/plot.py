@@ -119,16 +119,16 @@ def readable_log(axis: Axis) -> None:
 
 
 def chosen_points(results: SweepResults) -> list[PointSummary]:
-    """Return the points that plots with bars compare: the best one, its baseline, and where the others start.
+    """Return the points that plots with bars compare, all of one baseline.
 
-    They share one baseline: the baseline itself, then for each other machine and kernel the point of its
-    files (or its first) and, where that is another one, its best.
+    The workloads are those of the study's file (or of its first point): the baseline itself, then for each
+    other machine and kernel the point of its files (or its first) and, where that is another one, its best.
     """
     points = summarise(results)
-    others = ranked([point for point in points if not point.first.is_baseline], results.metrics[0])
-    if not others:
-        return points[:1]
-    baseline = others[0].first.baseline
+    reference = reference_point(results)
+    if reference is None:
+        return []
+    baseline = reference.first.baseline
     group = [point for point in points if point.first.baseline == baseline]
     chosen = {point.first.point for point in group if point.first.is_baseline}
     by_pair: dict[str, list[PointSummary]] = {}

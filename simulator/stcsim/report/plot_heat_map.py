@@ -7,6 +7,7 @@ from typing import Any
 
 from matplotlib.colors import LogNorm
 from matplotlib.patches import Rectangle
+from matplotlib.ticker import FuncFormatter
 
 from stcsim.report.plot import Plot, column_figure
 from stcsim.result.sweep_results import SweepResults, SweepRow
@@ -97,6 +98,7 @@ def _draw(
         bar = figure.colorbar(image, ax=axes, pad=0.02, fraction=0.05)
         bar.set_label(f"speed-up over {base.machine if base else 'base'} (x, log scale)")
         bar.outline.set_visible(False)
+        bar.ax.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,g}"))
         bar.ax.minorticks_off()
     slower = " Outlined cells are slower than the baseline." if low < 1 else ""
     against = f"{base.machine} with {base.kernel}" if base else "the baseline"
