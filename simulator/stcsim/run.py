@@ -142,9 +142,11 @@ def _fit(
     if problem is None:
         return gemm, kernel, ()
     where = f"workload {gemm.name}: {problem.path or 'a'}"
-    if settings.adapt == "dense":
+    has_weight = "weight" in (gemm.a.role, gemm.b.role)
+    if settings.adapt == "dense" or (settings.adapt == "prune" and not has_weight):
         dense = _dense_kernel(machine)
-        return gemm, dense, (f"adapted: dense, run by {dense.kernel.name}: {problem.message}",)
+        why = problem.message if has_weight else "neither operand is a weight that could be pruned"
+        return gemm, dense, (f"adapted: dense, run by {dense.kernel.name}: {why}",)
     if settings.adapt == "prune":
         if gemm.a.role != "weight":
             message = must("must be a weight to be pruned onto the kernel's pattern", f"an {gemm.a.role}")

@@ -16,13 +16,16 @@ from stcsim.catalog import Assumption, KernelEntry, MachineEntry, load_kernel, l
 from stcsim.config.document import Document
 from stcsim.config.loader import load
 from stcsim.config.override import apply_overrides
-from stcsim.config.study import OperandSource, Study, Workload
+from stcsim.config.study import Study
 from stcsim.config.validation import validate
+from stcsim.config.workload import OperandSource, Workload
 from stcsim.errors import ConfigError, Problem, StcsimError, WorkloadError, must
+from stcsim.network import expand
+from stcsim.parallel import ordered
+from stcsim.problem import assemble, operand_shapes, run_workload
 from stcsim.resources import data_root
 from stcsim.result.result import Result
-from stcsim.run import Settings, require_compatible, run_gemm
-from stcsim.workload.gemm import Gemm
+from stcsim.run import Gemms, Settings, require_compatible
 from stcsim.workload.generation import GeneratorOptions
 from stcsim.workload.generator import generate, parse_options
 from stcsim.workload.operand import Operand
@@ -30,7 +33,10 @@ from stcsim.workload.pattern import Pattern
 from stcsim.workload.pattern_file import load_pattern
 
 Progress = Callable[[int, int, str], None]
-"""Called before each run with its number, the number of runs and what it is."""
+"""Called before each run (after it, where processes run) with its number, the number of runs, what it is."""
+
+LAYERS_PER_PROCESS = 2
+"""Workloads that a process must have before it is worth starting."""
 
 
 @dataclass(frozen=True)
@@ -50,7 +56,7 @@ class LoadedStudy:
     ----------
     study : Study
     document : Document
-        As read, overrides applied.
+        As read, overrides applied, the layers of networks written out.
     points : tuple of Point
         In the order in which they run: workloads outermost.
     baseline : int
@@ -76,17 +82,16 @@ class LoadedStudy:
         every = [item for point in self.points for item in (*point.machine.assumed, *point.kernel.assumed)]
         return tuple({(item.file, item.path): item for item in every}.values())
 
-    def gemm(self, index: int) -> Gemm:
-        """Make the operands of workload `index`.
+    def problem(self, index: int) -> Gemms:
+        """Make the operands of workload `index` and put them together.
 
         Raises
         ------
         WorkloadError
             If the shapes disagree with each other or with the study.
         """
-        workload = self.study.workloads[index]
         plan_a, plan_b = self.sources[index]
-        return Gemm(workload.name, plan_a.make(), plan_b.make())
+        return assemble(self.study.workloads[index], plan_a.make(), plan_b.make())
 
     def varied(self, overrides: Sequence[str]) -> LoadedStudy:
         """Return this study with values of its own replaced; machines and kernels stay as they were read.
@@ -120,6 +125,7 @@ class OperandPlan:
     stream: Literal[0, 1]
     options: GeneratorOptions | None
     pattern: Pattern | None
+    k_axis: Literal[0, 1]
 
     def make(self) -> Operand:
         """Return the operand."""
@@ -130,9 +136,7 @@ class OperandPlan:
         if self.options is None:
             message = "an operand has neither a pattern nor a generator"
             raise AssertionError(message)
-        pattern = generate(
-            self.options, self.shape, seed=self.seed, stream=self.stream, k_axis=1 if self.stream == 0 else 0
-        )
+        pattern = generate(self.options, self.shape, seed=self.seed, stream=self.stream, k_axis=self.k_axis)
         return Operand(pattern, self.source.role, 2 * self.seed + self.stream, str(self.options))
 
 
@@ -158,6 +162,8 @@ def load_study(path: str | Path, overrides: Sequence[str] = ()) -> LoadedStudy:
     document = load(path)
     own = [text for text in overrides if not text.startswith(("machine.", "kernel."))]
     document = apply_overrides(document, own, Study)
+    study = validate(Study, document)
+    document = expand(document, study.workloads, Path(path).parent)
     study = validate(Study, document)
     settings = (*study.overrides, *(text for text in overrides if text not in own))
     of_machines = [text.removeprefix("machine.") for text in settings if text.startswith("machine.")]
@@ -280,6 +286,9 @@ def _operand_plans(
     problems: list[Problem] = []
     patterns: list[Pattern | None] = []
     options: list[GeneratorOptions | None] = []
+    if workload.a is None or workload.b is None:
+        message = f"workload {workload.name} has no operands: is it a network that was not written out?"
+        raise AssertionError(message)
     for side, source in (("a", workload.a), ("b", workload.b)):
         pattern: Pattern | None = None
         generator: GeneratorOptions | None = None
@@ -294,21 +303,25 @@ def _operand_plans(
         options.append(generator)
     if problems:
         raise WorkloadError(problems)
-    m, n, k = _sizes(workload, patterns, document, path)
+    shape_a, shape_b = _shapes(workload, patterns, document, path)
+    # The weight of a convolution stands with its taps, which are K, along its rows.
+    k_axis: Literal[0, 1] = 1 if workload.conv2d is not None else 0
     return (
-        OperandPlan(workload.a, (m, k), workload.seed, 0, options[0], patterns[0]),
-        OperandPlan(workload.b, (k, n), workload.seed, 1, options[1], patterns[1]),
+        OperandPlan(workload.a, shape_a, workload.seed, 0, options[0], patterns[0], 1),
+        OperandPlan(workload.b, shape_b, workload.seed, 1, options[1], patterns[1], k_axis),
     )
 
 
-def _sizes(
+def _shapes(
     workload: Workload,
     patterns: list[Pattern | None],
     document: Document,
     path: tuple[str | int, ...],
-) -> tuple[int, int, int]:
+) -> tuple[tuple[int, int], tuple[int, int]]:
+    """Return the shapes of both operands; where files give them, they must agree with the sizes."""
     a, b = patterns
-    if workload.gemm is None:
+    sizes = workload.gemm if workload.conv2d is None else workload.conv2d
+    if sizes is None:
         if a is None or b is None:
             message = "must be given (sizes m, n and k) unless both operands come from files"
             raise WorkloadError(_problem(message, document, (*path, "gemm"), path))
@@ -318,10 +331,18 @@ def _sizes(
                 f"B is {b.shape[0]} x {b.shape[1]}"
             )
             raise WorkloadError(_problem(message, document, path, path))
-        return a.shape[0], b.shape[1], a.shape[1]
-    m, n, k = workload.gemm.m, workload.gemm.n, workload.gemm.k
+        return a.shape, b.shape
+    try:
+        shapes = operand_shapes(sizes)
+    except WorkloadError as error:
+        raise WorkloadError(
+            [
+                _problem(problem.message, document, (*path, "conv2d", *filter(None, [problem.path])), path)
+                for problem in error.problems
+            ]
+        ) from None
     problems = []
-    for side, pattern, want in (("a", a, (m, k)), ("b", b, (k, n))):
+    for side, pattern, want in zip("ab", (a, b), shapes, strict=True):
         if pattern is not None and pattern.shape != want:
             message = must(
                 f"must hold a {want[0]} x {want[1]} operand",
@@ -330,7 +351,7 @@ def _sizes(
             problems.append(_problem(message, document, (*path, side, "file"), path))
     if problems:
         raise WorkloadError(problems)
-    return m, n, k
+    return shapes
 
 
 def _problem(
@@ -363,7 +384,8 @@ def run_study(
     loaded : LoadedStudy
     progress : callable, optional
     threads : int
-        Threads of the cycle engine; results do not depend on it.
+        Processes over which many workloads are spread, or threads of the engine for a few; results do not
+        depend on it.
 
     Yields
     ------
@@ -372,21 +394,36 @@ def run_study(
     """
     study = loaded.study
     per_workload = loaded.points_per_workload
+    # Many layers are spread over processes; a few share this one with the engine's threads.
+    processes = threads if len(study.workloads) > LAYERS_PER_PROCESS * threads else 1
     settings = Settings(
         dtype=study.dtype,
         adapt=study.adapt,
         sparse_side=study.sparse_side,
         engine=study.engine,
         check_tiles=study.check_tiles,
-        threads=threads,
+        threads=threads if processes == 1 else 1,
     )
-    for i, workload in enumerate(study.workloads):
-        gemm = loaded.gemm(i)
+
+    def points(index: int) -> tuple[Point, ...]:
+        return loaded.points[index * per_workload : (index + 1) * per_workload]
+
+    def run(index: int) -> list[Result]:
+        plan_a, plan_b = loaded.sources[index]
+        workload, a, b = study.workloads[index], plan_a.make(), plan_b.make()
         results = []
-        for j, point in enumerate(loaded.points[i * per_workload : (i + 1) * per_workload]):
-            if progress is not None:
-                what = f"{workload.name} on {point.machine.machine.name} with {point.kernel.kernel.name}"
-                progress(i * per_workload + j, len(loaded.points), what)
-            results.append(run_gemm(gemm, point.machine, point.kernel, settings, seed=workload.seed))
+        for j, point in enumerate(points(index)):
+            if progress is not None and processes == 1:
+                progress(index * per_workload + j, len(loaded.points), _what(workload, point))
+            results.append(run_workload(workload, a, b, point.machine, point.kernel, settings))
+        return results
+
+    for i, results in enumerate(ordered(run, len(study.workloads), processes)):
+        if progress is not None and processes > 1:
+            progress((i + 1) * per_workload - 1, len(loaded.points), _what(study.workloads[i], points(i)[-1]))
         for result in results:
             yield result, results[loaded.baseline]
+
+
+def _what(workload: Workload, point: Point) -> str:
+    return f"{workload.name} on {point.machine.machine.name} with {point.kernel.kernel.name}"

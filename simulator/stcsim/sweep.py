@@ -31,11 +31,11 @@ from typing import Protocol
 from stcsim import MODEL_VERSION, __version__
 from stcsim.errors import StcsimError
 from stcsim.points import DesignPoint, DesignSpace, sentence
+from stcsim.problem import run_workload
 from stcsim.result.result import Result
 from stcsim.result.store import Outcome, PlannedRun, Status
-from stcsim.run import Settings, run_gemm
+from stcsim.run import Settings
 from stcsim.study import LoadedStudy, OperandPlan
-from stcsim.workload.gemm import Gemm
 from stcsim.workload.operand import Operand
 
 KEPT_OPERANDS = 4
@@ -173,7 +173,7 @@ def _recipe(operand: OperandPlan) -> str:
     if operand.pattern is not None:
         what = operand.pattern.digest
     else:
-        what = f"{type(operand.options).__name__} {operand.options} {operand.shape} {operand.stream}"
+        what = f"{type(operand.options).__name__} {operand.options} {operand.shape} {operand.k_axis}"
     return f"{what} {operand.seed} {operand.stream} {operand.source.role} {operand.source.file} {operand.source.key}"
 
 
@@ -191,8 +191,7 @@ def _key(
             "machine": _text(point.machine, point.machine.machine, texts),
             "kernel": _text(point.kernel, point.kernel.kernel, texts),
             "settings": [study.dtype, study.adapt, study.sparse_side, study.engine, study.check_tiles],
-            "workload": study.workloads[layer].name,
-            "seed": study.workloads[layer].seed,
+            "workload": study.workloads[layer].model_dump_json(exclude={"a", "b"}),
             "operands": [[digests[_recipe(operand)], _recipe(operand)] for operand in loaded.sources[layer]],
         }
     return hashlib.sha256(json.dumps(content, sort_keys=True, default=str).encode()).hexdigest()
@@ -471,8 +470,7 @@ def _simulate(point: DesignPoint, layer: int) -> Result:
         raise AssertionError(message)
     workload = loaded.study.workloads[layer]
     a, b = (_operand(operand_plan) for operand_plan in loaded.sources[layer])
-    gemm = Gemm(workload.name, a, b)
-    return run_gemm(gemm, point.machine, point.kernel, _settings(loaded), seed=workload.seed)
+    return run_workload(workload, a, b, point.machine, point.kernel, _settings(loaded))
 
 
 def _settings(loaded: LoadedStudy) -> Settings:

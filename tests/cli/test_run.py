@@ -143,7 +143,8 @@ ERRORS: list[tuple[Callable[[str], str], str]] = [
      "{study}:12: workloads.0.b.pattern.sparsity: must be a fraction between 0 and 1, such as density: 0.3 or "
      "sparsity: 0.7, not 50 (did you mean 0.5?)"),
     (replace("generator: clustered", "generator: clusterd"),
-     "{study}:12: workloads.0.b.pattern.generator: must be a known generator (block, clustered, dense, feature_map, filters, nm, uniform), "
+     "{study}:12: workloads.0.b.pattern.generator: must be a known generator "
+     "(block, clustered, dense, feature_map, filters, nm, uniform), "
      "not clusterd (did you mean clustered?)"),
     (replace("file: weights.npy", "file: wieghts.npy"),
      "{study}:14: workloads.1.a.file: must be a file, relative to the study's folder or to the shipped data, "
@@ -209,5 +210,6 @@ def test_an_unknown_command_names_the_nearest(stcsim: Run) -> None:
     assert ended.status == 2
     assert (
         ended.err
-        == "command must be one of run, sim, explain, sweep, results, report, list, schema, isa, not rum (did you mean run?)\n"
+        == "command must be one of run, sim, explain, sweep, results, report, list, schema, isa, not rum "
+        "(did you mean run?)\n"
     )

@@ -1,4 +1,4 @@
-"""What a study file says: machines with their kernels, and workloads with their operands.
+"""What a study file says: machines with their kernels, and workloads (`stcsim.config.workload`).
 
 The options of a pattern generator are validated by the generator's own schema
 (`stcsim.study` does that), so ``pattern`` is only a mapping here.  Knows
@@ -7,16 +7,16 @@ nothing of simulation.
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 
 from stcsim.config.axis import Axis, Constraint, Metric
 from stcsim.config.machine import Dtype, NotNegative, Section
 from stcsim.config.validation import FieldError
+from stcsim.config.workload import Workload
 from stcsim.errors import Problem, must
 
-Role = Literal["weight", "activation"]
 Adapt = Literal["error", "dense", "prune"]
 SparseSide = Literal["as_given", "weight", "a", "b", "auto"]
 Engine = Literal["numba", "reference"]
@@ -38,51 +38,6 @@ class Baseline(Section):
 
     machine: str = Field(description="Machine of the baseline, as named under machines.")
     kernel: str | None = Field(default=None, description="Its kernel; left out: the first one run there.")
-
-
-class OperandSource(Section):
-    """Where the non-zero pattern of one operand comes from: a generator or a file."""
-
-    role: Role = Field(description="Whether the operand is a weight or an activation.")
-    pattern: dict[str, Any] | None = Field(
-        default=None, description="A generator and its options: {generator: uniform, density: 0.3}."
-    )
-    file: str | None = Field(
-        default=None,
-        description="A .smtx, .npy or .npz file, relative to the study's folder or to the shipped data.",
-    )
-    key: str | None = Field(default=None, description="Which pattern of an .npz file.")
-    transpose: bool = Field(default=False, description="Whether the file holds the transposed operand.")
-
-    @model_validator(mode="after")
-    def _one_source(self) -> Self:
-        if (self.pattern is None) == (self.file is None):
-            message = "must have either pattern or file, not " + ("both" if self.file else "neither")
-            raise ValueError(message)
-        if self.file is None and (self.key is not None or self.transpose):
-            message = "must name a file when it has key or transpose, not a pattern"
-            raise ValueError(message)
-        return self
-
-
-class GemmShape(Section):
-    """C[m,n] = A[m,k] B[k,n]."""
-
-    m: NotNegative = Field(description="Rows of A and C.")
-    n: NotNegative = Field(description="Columns of B and C.")
-    k: NotNegative = Field(description="Columns of A, rows of B.")
-
-
-class Workload(Section):
-    """One GEMM and its two operands."""
-
-    name: str = Field(min_length=1, description="For people only: a result never depends on it.")
-    gemm: GemmShape | None = Field(
-        default=None, description="Problem sizes; may be left out where both operands come from files."
-    )
-    a: OperandSource
-    b: OperandSource
-    seed: NotNegative = Field(default=0, description="Seed of this workload's generated patterns and values.")
 
 
 class Study(Section):

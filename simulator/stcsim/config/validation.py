@@ -84,7 +84,7 @@ def validate(model: type[T], source: Document | object, *, context: object = Non
     except ValidationError as error:
         located = _Locator(model, document.data)
         errors = [located.locate(detail) for detail in error.errors(include_url=False)]
-        found = [*_settle(errors, 0), *found]
+        found = [*_settle(_of_the_data(errors), 0), *found]
     if instance is None or found:
         raise ConfigError(_problems(found, document))
     return instance
@@ -189,6 +189,21 @@ class _Locator:
             inside = isinstance(_at(self._data, path, None), list)
             path = (*path, int(segment) if inside and segment.isdecimal() else self._key(path, segment))
         return path
+
+
+def _of_the_data(errors: Sequence[_Error]) -> list[_Error]:
+    """Leave out that a list is too short where pydantic counts only the items that are valid."""
+    return [
+        error
+        for error in errors
+        if error.kind != "too_short"
+        or not any(len(other.path) > len(error.path) and _below(other, error) for other in errors)
+    ]
+
+
+def _below(error: _Error, other: _Error) -> bool:
+    """Tell whether an error is inside the value that another one is about."""
+    return error.path[: len(other.path)] == other.path
 
 
 def _settle(errors: Sequence[_Error], depth: int) -> list[_Found]:

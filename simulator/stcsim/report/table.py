@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from rich.console import Console
 from rich.table import Table
 
+from stcsim.report import network
 from stcsim.result.result import Result
 from stcsim.result.speed_up import speed_up
 
@@ -14,7 +15,7 @@ COLUMNS = (
     "workload", "machine", "kernel", "M x N x K", "density A x B", "cycles", "time us", "speed-up",
     "lane", "issue", "effective", "check",
 )  # fmt: skip
-_RIGHT = set(COLUMNS[5:11])
+_RIGHT = {*COLUMNS[5:11], *network.COLUMNS[3:]}
 
 
 def rows(results: Sequence[Result], baselines: Sequence[Result | None]) -> list[tuple[str, ...]]:
@@ -73,19 +74,27 @@ def print_study(
     On a terminal a table with lines; otherwise tab-separated lines with one header line, for other
     programs to read.
     """
-    cells = rows(results, baselines)
+    _print_cells(console, COLUMNS, rows(results, baselines), title)
+    networks = network.rows(network.totals(results, baselines))
+    if networks:
+        _print_cells(console, network.COLUMNS, networks, f"{title}: networks")
+    for note in notes(results):
+        console.print(note, markup=False, highlight=False, soft_wrap=True)
+
+
+def _print_cells(
+    console: Console, columns: Sequence[str], cells: Sequence[Sequence[str]], title: str
+) -> None:
     if console.is_terminal:
         table = Table(title=title, title_justify="left", row_styles=["", "dim"])
-        for name in COLUMNS:
+        for name in columns:
             table.add_column(name, justify="right" if name in _RIGHT else "left", overflow="fold")
         for row in cells:
             table.add_row(*row)
         console.print(table)
     else:
-        for line in (COLUMNS, *cells):
+        for line in (columns, *cells):
             print("\t".join(line), file=console.file)
-    for note in notes(results):
-        console.print(note, markup=False, highlight=False, soft_wrap=True)
 
 
 def notes(results: Sequence[Result]) -> list[str]:

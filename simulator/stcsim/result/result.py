@@ -7,7 +7,7 @@ once.  Knows nothing of plotting.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 
@@ -58,6 +58,8 @@ class Result:
     seed : int
     notes : tuple of str
         What was done to the problem: transposed, pruned, run dense.
+    network : str
+        The network whose layer it is; empty for a workload of its own.
     assumed : tuple of dict
         Every ASSUMED parameter of the machine and kernel: path, value, reason.
     version : str
@@ -93,6 +95,7 @@ class Result:
     model_version: int
     notes: tuple[str, ...] = ()
     assumed: tuple[dict[str, Any], ...] = field(default=(), repr=False)
+    network: str = ""
 
     def __post_init__(self) -> None:
         laws = {
@@ -105,6 +108,23 @@ class Result:
         if broken:
             message = f"{self.workload} on {self.machine} with {self.kernel} breaks: {'; '.join(broken)}"
             raise InvariantError(message)
+
+    def repeated(self, times: int) -> Result:
+        """Return the result of running this `times` times, one after the other."""
+        if times == 1:
+            return self
+        return replace(
+            self,
+            cycles=times * self.cycles,
+            macs_total=times * self.macs_total,
+            macs_executed=times * self.macs_executed,
+            macs_useful=times * self.macs_useful,
+            mac_slots=times * self.mac_slots,
+            instructions={name: times * count for name, count in self.instructions.items()},
+            stalls={name: times * count for name, count in self.stalls.items()},
+            traffic_bytes={name: times * count for name, count in self.traffic_bytes.items()},
+            notes=(*self.notes, f"{times} times, one after the other"),
+        )
 
     @property
     def time_us(self) -> float:
@@ -135,6 +155,7 @@ class Result:
         """Return the result as plain data, in a fixed order of keys."""
         return {
             "workload": self.workload,
+            "network": self.network,
             "machine": self.machine,
             "kernel": self.kernel,
             "dtype": self.dtype,

@@ -52,7 +52,7 @@ def flatten(result: Result) -> dict[str, Any]:
     data = result.to_json()
     row: dict[str, Any] = {
         key: data[key]
-        for key in ("workload", "machine", "kernel", "dtype", "m", "n", "k", "density_a", "density_b",
+        for key in ("workload", "network", "machine", "kernel", "dtype", "m", "n", "k", "density_a", "density_b",
                     "cycles", "time_us", "clock_hz", "sub_cores", "resident_warps", "macs_total", "macs_executed",
                     "macs_skipped", "macs_useful", "mac_slots")
     }  # fmt: skip

@@ -20,15 +20,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import numpy as np
-
 from stcsim.errors import Problem, WorkloadError, must
 from stcsim.workload.conv_shape import ConvShape
 from stcsim.workload.gemm import Gemm
 from stcsim.workload.im2col import Im2colPattern
 from stcsim.workload.operand import EXACT_FP32, Operand
-from stcsim.workload.pattern import DensePattern, MaskPattern
-from stcsim.workload.view import Indices, ViewOperand
+from stcsim.workload.view import ViewOperand, rows_of
 
 
 @dataclass(frozen=True)
@@ -104,36 +101,7 @@ class Conv2d:
         """Return B (k, n): the transposed weights of a group."""
         if self.shape.groups == 1:
             return self.weight.transpose()
-        rows = _Rows(group * self.shape.k_group, self.shape.k_group, self.shape.taps)
-        whole = self.weight.pattern
-        pattern = (
-            DensePattern((rows.count, rows.length))
-            if isinstance(whole, DensePattern)
-            else MaskPattern.adopt(whole.block(rows.first, rows.first + rows.count, 0, rows.length))
-        )
-        filters = ViewOperand(
-            pattern=pattern,
-            role=self.weight.role,
-            seed=self.weight.seed,
-            source=self.weight.source,
-            base=self.weight,
-            index=rows,
-        )
-        return filters.transpose()
-
-
-@dataclass(frozen=True)
-class _Rows:
-    """Consecutive rows of an operand."""
-
-    first: int
-    count: int
-    length: int
-
-    def elements(self, r0: int, r1: int, c0: int, c1: int) -> Indices:
-        """Return the elements behind a block; see `stcsim.workload.view.Elements`."""
-        rows = np.arange(self.first + r0, self.first + min(r1, self.count), dtype=np.uint64)
-        return rows[:, None], np.arange(c0, min(c1, self.length), dtype=np.uint64)
+        return rows_of(self.weight, group * self.shape.k_group, self.shape.k_group).transpose()
 
 
 def _by(shape: tuple[int, int]) -> str:

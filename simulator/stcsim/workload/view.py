@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stcsim.workload.operand import Operand
+from stcsim.workload.pattern import DensePattern, MaskPattern
 
 Indices = tuple[NDArray[np.uint64], NDArray[np.uint64]]
 """Rows and columns of the elements that a block shows; their shapes broadcast to the block's."""
@@ -60,3 +61,36 @@ class ViewOperand(Operand):
         else:
             values = self.base.draw(*self.index.elements(r0, r1, c0, c1))
         return np.asarray(values * mask, dtype=np.int8)
+
+
+def rows_of(operand: Operand, first: int, count: int) -> ViewOperand:
+    """Return `count` rows of an operand that has not been transposed, from row `first` on."""
+    length = operand.shape[1]
+    whole = operand.pattern
+    pattern = (
+        DensePattern((count, length))
+        if isinstance(whole, DensePattern)
+        else MaskPattern.adopt(whole.block(first, first + count, 0, length))
+    )
+    return ViewOperand(
+        pattern=pattern,
+        role=operand.role,
+        seed=operand.seed,
+        source=operand.source,
+        base=operand,
+        index=_Rows(first, count, length),
+    )
+
+
+@dataclass(frozen=True)
+class _Rows:
+    """Consecutive rows of an operand."""
+
+    first: int
+    count: int
+    length: int
+
+    def elements(self, r0: int, r1: int, c0: int, c1: int) -> Indices:
+        """Return the elements behind a block; see `Elements`."""
+        rows = np.arange(self.first + r0, self.first + min(r1, self.count), dtype=np.uint64)
+        return rows[:, None], np.arange(c0, min(c1, self.length), dtype=np.uint64)

@@ -1,0 +1,108 @@
+"""The problem that a workload of a study describes, put together from its operands and run.
+
+Stands above the packages, below `stcsim.study` and `stcsim.sweep`, which make the operands.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from stcsim.catalog import KernelEntry, MachineEntry
+from stcsim.config.workload import Conv2dShape, GemmShape, PerAxis, Workload
+from stcsim.result.result import Result
+from stcsim.run import Gemms, Settings, run_gemm
+from stcsim.workload.batch import batch_of
+from stcsim.workload.conv2d import Conv2d
+from stcsim.workload.conv_shape import ConvShape
+from stcsim.workload.gemm import Gemm
+from stcsim.workload.operand import Operand
+from stcsim.workload.view import rows_of
+
+
+def conv_shape(sizes: Conv2dShape) -> ConvShape:
+    """Return the geometry of a convolution.
+
+    Raises
+    ------
+    WorkloadError
+        If the filter does not fit, or groups do not divide the channels; paths are those of the study.
+    """
+    return ConvShape(
+        n=sizes.n,
+        c=sizes.c,
+        h=sizes.h,
+        w=sizes.w,
+        k=sizes.k,
+        r=sizes.r,
+        s=sizes.s,
+        stride=_both(sizes.stride),
+        padding=_both(sizes.padding),
+        dilation=_both(sizes.dilation),
+        groups=sizes.groups,
+    )
+
+
+def _both(value: PerAxis) -> tuple[int, int]:
+    return (value, value) if isinstance(value, int) else value
+
+
+def operand_shapes(sizes: GemmShape | Conv2dShape) -> tuple[tuple[int, int], tuple[int, int]]:
+    """Return the shapes in which the patterns of A and B are made or read."""
+    if isinstance(sizes, Conv2dShape):
+        shape = conv_shape(sizes)
+        return shape.input_shape, shape.weight_shape
+    return (sizes.batch * sizes.m, sizes.k), (sizes.batch * sizes.k, sizes.n)
+
+
+def product_sizes(
+    workload: Workload, shape_a: tuple[int, int], shape_b: tuple[int, int]
+) -> tuple[int, int, int, int]:
+    """Return how many products a workload runs in one grid, and m, n and k of each."""
+    if workload.conv2d is not None:
+        shape = conv_shape(workload.conv2d)
+        return shape.groups, shape.pixels, shape.k_group, shape.taps
+    count = workload.gemm.batch if workload.gemm is not None else 1
+    return count, shape_a[0] // count, shape_b[1], shape_a[1]
+
+
+def assemble(workload: Workload, a: Operand, b: Operand) -> Gemms:
+    """Return the products that a workload stands for.
+
+    Parameters
+    ----------
+    workload : Workload
+        Not a network.
+    a, b : Operand
+        In the shapes of `operand_shapes`.
+
+    Raises
+    ------
+    WorkloadError
+        If the shapes disagree.
+    """
+    name = workload.name
+    if workload.conv2d is not None:
+        return batch_of(name, Conv2d(name, conv_shape(workload.conv2d), a, b).gemms())
+    if workload.gemm is None or workload.gemm.batch == 1:
+        return Gemm(name, a, b)
+    m, k = workload.gemm.m, workload.gemm.k
+    return batch_of(
+        name,
+        tuple(Gemm(name, rows_of(a, i * m, m), rows_of(b, i * k, k)) for i in range(workload.gemm.batch)),
+    )
+
+
+def run_workload(
+    workload: Workload, a: Operand, b: Operand, machine: MachineEntry, kernel: KernelEntry, settings: Settings
+) -> Result:
+    """Simulate a workload, all its repetitions counted.
+
+    Raises
+    ------
+    StcsimError
+        As `stcsim.run.run_gemm`.
+    """
+    if workload.check_tiles is not None:
+        settings = replace(settings, check_tiles=min(workload.check_tiles, settings.check_tiles))
+    result = run_gemm(assemble(workload, a, b), machine, kernel, settings, seed=workload.seed)
+    return replace(result.repeated(workload.repeat), network=workload.part_of or "")
