@@ -127,7 +127,7 @@ def replace(old: str, new: str) -> Callable[[str], str]:
 
 ERRORS: list[tuple[Callable[[str], str], str]] = [
     (replace("machine: dstc-v100", "machine: dstc-v10"),
-     "{study}:5: machines.1.machine: must be a known machine (a100-sxm4-40gb, dstc-a100, dstc-v100, v100), "
+     "{study}:5: machines.1.machine: must be a known machine (a100-sxm4-40gb, dstc-a100, dstc-v100, h200-mma-sync, v100), "
      "not dstc-v10 (did you mean dstc-v100?)"),
     (replace("workloads:", "wrkloads:"),
      "{study}:8: wrkloads: must be a known key (adapt, axes, baseline, check_tiles, constraints, cost, dtype, "

@@ -173,7 +173,7 @@ def test_a_k_that_is_no_multiple_of_four_is_padded_and_said(stcsim: Run) -> None
 
 ERRORS = [
     (["--machine", "dstc-v10", "--m", "1", "--n", "1", "--k", "1"],
-     "--machine: must be a known machine (a100-sxm4-40gb, dstc-a100, dstc-v100, v100), not dstc-v10 "
+     "--machine: must be a known machine (a100-sxm4-40gb, dstc-a100, dstc-v100, h200-mma-sync, v100), not dstc-v10 "
      "(did you mean dstc-v100?)"),
     (["--machine", "v100", "--m", "1", "--n", "1"], "--k: must be given, or come from a file"),
     (["--machine", "v100", "--m", "1", "--n", "1", "--k", "1", "--density-a", "70"],

@@ -10,10 +10,12 @@ of simulation.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Annotated, Any, Literal, cast
+from typing import Any, Literal, cast
 
-from pydantic import BaseModel, ConfigDict, Field, create_model
+from pydantic import Field, create_model
 
+from stcsim.config.section import NotNegative, Positive, Section
+from stcsim.config.sm import Sm
 from stcsim.units import Bytes, Hertz
 
 Dtype = Literal["fp16", "bf16", "tf32", "int8"]
@@ -21,15 +23,6 @@ Dtype = Literal["fp16", "bf16", "tf32", "int8"]
 
 ELEMENT_BITS: dict[str, int] = {"fp16": 16, "bf16": 16, "tf32": 32, "int8": 8}
 """Bits of one stored operand element.  tf32 operands are stored as fp32 words."""
-
-Positive = Annotated[int, Field(ge=1)]
-NotNegative = Annotated[int, Field(ge=0)]
-
-
-class Section(BaseModel):
-    """Base of every configuration model: frozen, and a key that it does not know is an error."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
 
 class InstructionTiming(Section):
@@ -40,6 +33,11 @@ class InstructionTiming(Section):
     )
     latency_cycles: Positive = Field(
         description="Cycles from issue to the first cycle in which an instruction that reads the result may issue."
+    )
+    slot_cost_cycles: NotNegative = Field(
+        default=1,
+        description="Cycles by which the operand of a memory instruction, read after this one, delays the next. "
+        "SM engine only.",
     )
 
 
@@ -79,10 +77,15 @@ class Machine(Section):
         description="Registers are given to warps in multiples of this."
     )
     shared_memory: SharedMemory
-    scheduler: Literal["gto", "lrr"] = Field(
-        description="Which ready warp issues: gto stays with the last one, else takes the oldest; lrr goes round."
+    scheduler: Literal["gto", "lrr", "grr"] = Field(
+        description="Which ready warp issues: gto stays with the last one, else takes the oldest; lrr goes round; "
+        "grr stays with the last one, else goes round (SM engine only; elsewhere as lrr)."
     )
     tensor_core: TensorCore
+    sm: Sm | None = Field(
+        default=None,
+        description="Inside of the SM, for the SM engine; without it warp tiles run on sub-cores alone.",
+    )
     kernels: tuple[str, ...] = Field(
         min_length=1, description="Kernels to run when none is named, best first."
     )
@@ -106,3 +109,9 @@ def compose_machine(options: Iterable[type[Section]]) -> type[Machine]:
         return Machine
     tensor_core: type[Section] = create_model("TensorCore", __base__=cast("Any", (TensorCore, *bases)))
     return create_model("Machine", __base__=Machine, tensor_core=(tensor_core, Field()))
+
+
+__all__ = [
+    "ELEMENT_BITS", "Dtype", "InstructionTiming", "Machine", "NotNegative", "Positive", "Section", "SharedMemory",
+    "TensorCore", "compose_machine",
+]  # fmt: skip

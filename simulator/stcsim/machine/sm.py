@@ -37,7 +37,7 @@ from stcsim.machine.sm_record import (
     Window,
 )
 
-ReleaseKind = Literal["result", "read", "load"]
+ReleaseKind = Literal["result", "read", "load", "copy"]
 
 
 @dataclass
@@ -437,7 +437,8 @@ class Sm:
             Cause.MEMORY_QUEUE: warp.holds(mask, "read", now)
             or (instruction.is_memory and len(sub_core.queue) == self.machine.queue_depth),
             Cause.SHARED_MEMORY: warp.holds(mask, "load", now),
-            Cause.L2: instruction.kind == Kind.WAIT_GROUPS and warp.groups_pending(now) > instruction.pending,
+            Cause.L2: warp.holds(mask, "copy", now)
+            or (instruction.kind == Kind.WAIT_GROUPS and warp.groups_pending(now) > instruction.pending),
             Cause.BARRIER: at_barrier and not is_mma,
         }
 
@@ -457,7 +458,8 @@ class Sm:
         warp.results_until = max(warp.results_until, now + instruction.latency)
         written = read = None
         if instruction.write_barrier != NONE:
-            written = Release(instruction.write_barrier, "load" if instruction.is_memory else "result")
+            kind: ReleaseKind = "copy" if instruction.kind == Kind.COPY else "load"
+            written = Release(instruction.write_barrier, kind if instruction.is_memory else "result")
             warp.outstanding.append(written)
             if not instruction.is_memory:
                 written.at = now + instruction.latency

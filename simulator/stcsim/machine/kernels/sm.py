@@ -60,7 +60,13 @@ _PIPES, _QUEUE, _SHARED, _L2, _AT_BARRIER, _IDLE = (
     CAUSES.index(Cause.L2), CAUSES.index(Cause.BARRIER), CAUSES.index(Cause.IDLE),
 )  # fmt: skip
 _N_CAUSES, _N_BARRIERS = int(N_CAUSES), int(N_BARRIERS)
-_RESULT_HOLD, _READ_HOLD, _LOAD_HOLD, _N_HOLDS = 0, 1, 2, 3  # what a scoreboard counter is held for
+_RESULT_HOLD, _READ_HOLD, _LOAD_HOLD, _COPY_HOLD, _N_HOLDS = (
+    0,
+    1,
+    2,
+    3,
+    4,
+)  # what a scoreboard counter is held for
 _E_ISSUE, _E_EXECUTE, _E_WRITE_BACK, _E_SUB_CORE, _E_WARP, _E_CTA, _E_ROW = (
     int(EventColumn.ISSUE), int(EventColumn.EXECUTE), int(EventColumn.WRITE_BACK), int(EventColumn.SUB_CORE),
     int(EventColumn.WARP), int(EventColumn.CTA), int(EventColumn.ROW),
@@ -360,7 +366,7 @@ def _run(
                 old_left[w] -= 1
                 old_time[w] = max(old_time[w], landed)
             if program[row, _WRITE] >= 0:
-                h = program[row, _WRITE] * _N_HOLDS + _LOAD_HOLD
+                h = program[row, _WRITE] * _N_HOLDS + _COPY_HOLD
                 held[w, h] -= 1
                 held_until[w, h] = max(held_until[w, h], landed)
             if t_event[0] >= 0:
@@ -529,8 +535,9 @@ def _run(
                     clear = True
                     while mask:
                         if mask & 1 and (
-                            held[w, h] > 0 or held[w, h + 1] > 0 or held[w, h + 2] > 0
+                            held[w, h] > 0 or held[w, h + 1] > 0 or held[w, h + 2] > 0 or held[w, h + 3] > 0
                             or held_until[w, h] > cycle or held_until[w, h + 1] > cycle or held_until[w, h + 2] > cycle
+                            or held_until[w, h + 3] > cycle
                         ):  # fmt: skip
                             clear = False
                             break
@@ -573,7 +580,7 @@ def _run(
                 write = program[row, _WRITE]
                 if write >= 0:
                     if is_memory:
-                        held[w, write * _N_HOLDS + _LOAD_HOLD] += 1
+                        held[w, write * _N_HOLDS + (_COPY_HOLD if kind == _COPY else _LOAD_HOLD)] += 1
                     else:
                         h = write * _N_HOLDS + _RESULT_HOLD
                         held_until[w, h] = max(held_until[w, h], cycle + program[row, _LATENCY])
@@ -668,16 +675,18 @@ def _run(
                 end[_BRANCHING] = max(end[_BRANCHING], fetching[w])
                 until = stalled[w]
                 if program[row, _MASK]:
-                    reading, loading = np.int64(0), np.int64(0)
+                    reading, loading, copying = np.int64(0), np.int64(0), np.int64(0)
                     for b in range(_N_BARRIERS):
                         if program[row, _MASK] >> b & 1:
                             h = b * _N_HOLDS
                             until = max(until, _NEVER if held[w, h] > 0 else held_until[w, h])
                             reading = max(reading, _NEVER if held[w, h + 1] > 0 else held_until[w, h + 1])
                             loading = max(loading, _NEVER if held[w, h + 2] > 0 else held_until[w, h + 2])
+                            copying = max(copying, _NEVER if held[w, h + 3] > 0 else held_until[w, h + 3])
                     end[_QUEUE] = max(end[_QUEUE], reading)
                     end[_SHARED] = max(end[_SHARED], loading)
-                    earliest = max(earliest, reading, loading)
+                    end[_L2] = max(end[_L2], copying)
+                    earliest = max(earliest, reading, loading, copying)
                 end[_DEPENDENCY] = max(end[_DEPENDENCY], until)
                 earliest = max(earliest, until)
                 pipe = program[row, _PIPE]

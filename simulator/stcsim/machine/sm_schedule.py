@@ -1,0 +1,171 @@
+"""Give code of ours its stall counts and scoreboard counters, as a compiler does.
+
+Place in the data flow: `stcsim.lowering.warp_code` in, `stcsim.machine.sm_record` out.  One mechanism for every
+machine, whether its own compilers publish control codes or not:
+
+* order is kept; each instruction issues as early as the latencies of what it reads and the interval of its pipe
+  allow, and the instruction before it gets the difference as its stall count;
+* at the end of a stretch of code (before the loop, the body, after it) the last stall count lets all such results
+  arrive: ptxas does so at every loop of data/h200/src/instr.cu (last mma to target: exactly the latency);
+* a wait longer than the largest stall count takes a NOP more;
+* results of unknown latency (loads, copies to registers) hold a counter: loads in turn all but the last one; the
+  last one protects registers that a memory instruction still reads from being written;
+* a reader, and a writer of the same register, waits for the counter.
+
+Knows no cycle of any run: waits that the machine adds (busy pipes, full queues) are the engine's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from stcsim.config.machine import Machine
+from stcsim.lowering.warp_code import CodeOp, WarpCode
+from stcsim.machine.sm_binding import bind_sm, sm_section, write_row
+from stcsim.machine.sm_record import N_BARRIERS, NONE, Column, IntArray, Kind, SmModel
+
+_PROTECTING = N_BARRIERS - 1
+"""The counter that protects what memory instructions still read; the others hold results."""
+
+
+@dataclass
+class _Scheduler:
+    """Schedules stretches of code one after the other; registers keep their counters between them."""
+
+    machine: Machine
+    mnemonics: dict[str, int] = field(default_factory=dict)
+    rows: list[IntArray] = field(default_factory=list)
+    held_by: dict[int, int] = field(default_factory=dict)
+    being_read: set[int] = field(default_factory=set)
+    counter_of: dict[int, int] = field(default_factory=dict)
+
+    def stretch(self, ops: Sequence[CodeOp], *, branch_to: int | None) -> None:
+        """Append the rows of a stretch."""
+        sm = sm_section(self.machine)
+        ready: dict[int, int] = {}
+        pipe_free: dict[int, int] = {}
+        written_later = {register for op in ops for register in op.writes}
+        now, last, end = -1, None, 0
+        for op in ops:
+            row, kind = self.row(op)
+            earliest = now + 1 if last is not None else 0
+            waits = 0
+            for register in {*op.reads, *op.writes}:
+                earliest = max(earliest, ready.get(register, 0))
+                if register in self.held_by:
+                    waits |= 1 << self.held_by[register]
+            if self.being_read.intersection(op.writes):
+                waits |= 1 << _PROTECTING
+            pipe = -2 if kind == Kind.MMA else int(row[Column.PIPE])
+            if pipe != NONE:
+                earliest = max(earliest, pipe_free.get(pipe, 0))
+                pipe_free[pipe] = earliest + int(row[Column.INTERVAL])
+            if last is not None:
+                self.stall(last, earliest - now)
+            row[Column.WAIT_MASK] |= waits
+            self.clear(waits)
+            now, last = earliest, row
+            if kind in (Kind.LOAD, Kind.COPY) and op.writes:
+                row[Column.WRITE_BARRIER] = counter = self.counter(op.writes[0])
+                self.held_by |= dict.fromkeys(op.writes, counter)
+            elif kind in (Kind.MMA, Kind.INTEGER):
+                done = now + int(row[Column.LATENCY])
+                ready |= dict.fromkeys(op.writes, done)
+                end = max(end, done)
+            if kind in (Kind.LOAD, Kind.STORE, Kind.COPY) and written_later.intersection(op.reads):
+                row[Column.READ_BARRIER] = _PROTECTING
+                self.being_read |= set(op.reads)
+            self.rows.append(row)
+        if branch_to is not None:
+            branch, _ = self.row(CodeOp("BRA"))
+            branch[Column.TARGET] = branch_to
+            longest = max(sm.branch_cycles, min(end - now - 1, sm.control.largest_stall))
+            if last is not None:
+                self.stall(last, max(1, end - now - longest))
+            self.rows.append(branch)
+            branch[Column.STALL] = max(1, min(end - now - 1, sm.control.largest_stall))
+        elif last is not None:
+            self.stall(last, max(1, end - now))
+
+    def row(self, op: CodeOp) -> tuple[IntArray, Kind]:
+        """Return a row with what the machine says of an instruction."""
+        row = np.zeros(len(Column), np.int64)
+        kind = write_row(
+            row, self.machine, op.mnemonic, wavefronts=op.wavefronts, lines=op.lines, pending=op.pending
+        )
+        row[Column.OPCODE] = self.mnemonics.setdefault(op.mnemonic, len(self.mnemonics))
+        row[Column.BANK] = self.conflict(op)
+        return row, kind
+
+    def conflict(self, op: CodeOp) -> int:
+        """Further cycles for operands that lie in one bank of the register file."""
+        registers = sm_section(self.machine).registers
+        if registers.reads_per_bank == 0 or not op.reads:
+            return 0
+        banks = np.bincount([register % registers.banks for register in dict.fromkeys(op.reads)])
+        return int(-(-banks.max() // registers.reads_per_bank)) - 1
+
+    def counter(self, register: int) -> int:
+        """Return the counter of a register that memory writes: in turn by first appearance."""
+        return self.counter_of.setdefault(register, len(self.counter_of) % _PROTECTING)
+
+    def clear(self, mask: int) -> None:
+        """Forget what was held by the counters of `mask`."""
+        self.held_by = {register: c for register, c in self.held_by.items() if not mask >> c & 1}
+        if mask >> _PROTECTING & 1:
+            self.being_read.clear()
+
+    def stall(self, row: IntArray, cycles: int) -> None:
+        """Give a row a stall count, with NOPs behind it for what is too long."""
+        control = sm_section(self.machine).control
+        while cycles > control.largest_stall:
+            row[Column.STALL] = control.largest_stall
+            cycles = max(cycles - control.largest_stall, control.least_yielding_stall)
+            row, _ = self.row(CodeOp("NOP"))
+            self.rows.append(row)
+        row[Column.STALL] = cycles
+
+
+def schedule(code: WarpCode, machine: Machine, *, warps_per_cta: int, resident_ctas: int) -> SmModel:
+    """Schedule the code of a warp for a machine.
+
+    Parameters
+    ----------
+    code : WarpCode
+    machine : Machine
+    warps_per_cta, resident_ctas : int
+
+    Returns
+    -------
+    model : SmModel
+
+    Raises
+    ------
+    LoweringError
+        If the machine lacks an instruction or a section ``sm``.
+    """
+    scheduler = _Scheduler(machine)
+    scheduler.stretch(code.before, branch_to=None)
+    target = len(scheduler.rows)
+    scheduler.stretch(code.body, branch_to=target)
+    # Once more with what the first iteration leaves held: the waits of both are the waits of the loop.
+    again = _Scheduler(
+        machine, scheduler.mnemonics, [], scheduler.held_by, scheduler.being_read, scheduler.counter_of
+    )
+    again.stretch(code.body, branch_to=target)
+    for row, repeated in zip(scheduler.rows[target:], again.rows, strict=True):
+        row[Column.WAIT_MASK] |= repeated[Column.WAIT_MASK]
+    again.rows = scheduler.rows
+    again.stretch(code.after, branch_to=None)
+    program = np.array(again.rows, np.int64).reshape(len(again.rows), len(Column))
+    return SmModel(
+        program=program,
+        mnemonics=tuple(again.mnemonics),
+        machine=bind_sm(machine),
+        iterations=code.iterations,
+        warps_per_cta=warps_per_cta,
+        resident_ctas=resident_ctas,
+    )
