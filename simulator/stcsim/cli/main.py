@@ -22,6 +22,7 @@ _COMMANDS = {
     "sweep": "stcsim.cli.sweep:sweep",
     "results": "stcsim.cli.results:results",
     "report": "stcsim.cli.report:report",
+    "replay": "stcsim.cli.replay:replay",
     "list": "stcsim.cli.listing:list_",
     "schema": "stcsim.cli.schema:schema",
     "isa": "stcsim.cli.isa:isa",

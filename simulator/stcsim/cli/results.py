@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib
-import json
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -99,7 +98,7 @@ def export(folder: Path, kind: str, output: Path | None) -> None:
 
     Equal results give equal bytes: nothing that depends on time or host is in it.
     """
-    from stcsim.result.sweep_results import SweepResults, csv_text
+    from stcsim.result.sweep_results import SweepResults, csv_text, json_text
 
     found = SweepResults.read(folder)
     if kind == "parquet":
@@ -107,39 +106,12 @@ def export(folder: Path, kind: str, output: Path | None) -> None:
             raise ConfigError(Problem("must be given for parquet", path="-o"))
         _write_parquet(found.flat(), output)
     else:
-        text = csv_text(found.flat()) if kind == "csv" else _json_text(found)
+        text = csv_text(found.flat()) if kind == "csv" else json_text(found)
         if output is None:
             click.echo(text, nl=False)
         else:
             _write(output, text.encode())
     _tell_missing(found, folder)
-
-
-def _json_text(found: SweepResults) -> str:
-    document = {
-        "study": found.study,
-        "version": found.version,
-        "model_version": found.model_version,
-        "axes": found.axes,
-        "rows": [
-            {
-                "point": row.point,
-                "layer": row.layer,
-                "repetition": row.repetition,
-                "baseline_point": row.baseline,
-                "axes": row.axes,
-                "workload": row.workload,
-                "machine": row.machine,
-                "kernel": row.kernel,
-                "status": row.status,
-                "error": row.error or None,
-                "speed_up": row.speed_up,
-                "result": row.result.to_json() if row.result else None,
-            }
-            for row in found
-        ],
-    }
-    return json.dumps(document, indent=1, ensure_ascii=False) + "\n"
 
 
 def _write(output: Path, content: bytes) -> None:

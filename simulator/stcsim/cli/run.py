@@ -27,8 +27,11 @@ import click
 )
 def run(
     study: Path, overrides: tuple[str, ...], out: Path | None, force: bool, as_json: bool, threads: int
-) -> None:
-    """Run the study in the YAML file STUDY and print its table."""
+) -> int:
+    """Run the study in the YAML file STUDY and print its table.
+
+    All points of a study with axes are run, and nothing is kept on the way: stcsim sweep does that.
+    """
     from rich.console import Console  # imported where used: --help stays quick
 
     from stcsim.cli.progress import Bar
@@ -39,6 +42,8 @@ def run(
     if out is not None:
         check_folder(out, force=force)
     loaded = load_study(study, overrides)
+    if loaded.study.is_sweep:
+        return _sweep(study, overrides, out, force=force, as_json=as_json, jobs=threads)
     start = time.time()
     with Bar() as bar:
         pairs = list(run_study(loaded, progress=bar.update, threads=threads))
@@ -56,6 +61,36 @@ def run(
         print_study(Console(), results, [baseline for _, baseline in pairs], loaded.study.name)
         if out is not None:
             click.echo(f"written: {out}/results.csv, results.json, study.yaml")
+    return 0
+
+
+def _sweep(
+    study: Path, overrides: tuple[str, ...], out: Path | None, *, force: bool, as_json: bool, jobs: int
+) -> int:
+    """Run every point of a study with axes, keeping the results in memory only."""
+    from stcsim.cli.sweep import print_summary, run_all
+    from stcsim.export import study_yaml
+    from stcsim.points import expand
+    from stcsim.result.sweep_results import SweepResults, csv_text, json_text
+    from stcsim.result.writer import write_folder
+    from stcsim.sweep import Memory, plan
+
+    planned = plan(expand(study, overrides), jobs)
+    expanded = study_yaml(planned.space.base)
+    sink = Memory()
+    run_all(planned, sink, jobs=jobs)
+    results = SweepResults.collect(planned.meta(expanded), planned.runs, sink.kept)
+    text = json_text(results)
+    if out is not None:
+        files = {"results.csv": csv_text(results.flat()), "results.json": text, "study.yaml": expanded}
+        write_folder(out, files, force=force)
+    if as_json:
+        click.echo(text, nl=False)
+    else:
+        print_summary(results)
+        if out is not None:
+            click.echo(f"written: {out}/results.csv, results.json, study.yaml")
+    return 1 if results.failed else 0
 
 
 def _provenance(start: float) -> dict[str, Any]:

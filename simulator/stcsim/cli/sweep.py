@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -69,7 +70,9 @@ def sweep(
             run_all(planned, store, jobs=jobs, retry_failed=retry_failed)
         except KeyboardInterrupt:
             done = len(store.statuses())
-            again = " ".join(["stcsim sweep", str(study), *_repeated(axes, overrides), "--out", str(folder)])
+            again = shlex.join(
+                ["stcsim", "sweep", str(study), *_repeated(axes, overrides), "--out", str(folder)]
+            )
             print(f"stopped: {done} results are kept; go on with: {again} --resume", file=sys.stderr)
             return 130
         results = SweepResults.collect(store.meta(), store.plan(), store.outcomes())

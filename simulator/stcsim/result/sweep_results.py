@@ -226,6 +226,34 @@ def csv_text(rows: Sequence[Mapping[str, Any]]) -> str:
     return buffer.getvalue()
 
 
+def json_text(results: SweepResults) -> str:
+    """Return a sweep as JSON: what is known of its study, then a row for each layer of each point."""
+    document = {
+        "study": results.study,
+        "version": results.version,
+        "model_version": results.model_version,
+        "axes": results.axes,
+        "rows": [
+            {
+                "point": row.point,
+                "layer": row.layer,
+                "repetition": row.repetition,
+                "baseline_point": row.baseline,
+                "axes": row.axes,
+                "workload": row.workload,
+                "machine": row.machine,
+                "kernel": row.kernel,
+                "status": row.status,
+                "error": row.error or None,
+                "speed_up": row.speed_up,
+                "result": row.result.to_json() if row.result else None,
+            }
+            for row in results
+        ],
+    }
+    return json.dumps(document, indent=1, ensure_ascii=False) + "\n"
+
+
 def require_columns(rows: Sequence[Mapping[str, Any]], names: Sequence[str], option: str) -> None:
     """Refuse names that are no columns.
 
