@@ -8,7 +8,11 @@ from __future__ import annotations
 from dataclasses import replace
 
 from stcsim.catalog import KernelEntry, MachineEntry
+from stcsim.config.kernel import Kernel
+from stcsim.config.machine import Machine
 from stcsim.config.workload import Conv2dShape, GemmShape, PerAxis, Workload
+from stcsim.lowering import LOWERINGS, im2col
+from stcsim.lowering.instruction_mix import IntegerRates
 from stcsim.result.result import Result
 from stcsim.run import Gemms, Settings, run_gemm
 from stcsim.workload.batch import batch_of
@@ -16,6 +20,7 @@ from stcsim.workload.conv2d import Conv2d
 from stcsim.workload.conv_shape import ConvShape
 from stcsim.workload.gemm import Gemm
 from stcsim.workload.operand import Operand
+from stcsim.workload.pattern import Pattern
 from stcsim.workload.view import rows_of
 
 
@@ -104,5 +109,33 @@ def run_workload(
     """
     if workload.check_tiles is not None:
         settings = replace(settings, check_tiles=min(workload.check_tiles, settings.check_tiles))
+    lowerings: dict[str, int] = {}
+    if workload.conv2d is not None:
+        lowerings = im2col_cycles(conv_shape(workload.conv2d), a.pattern, machine.machine, kernel.kernel)
     result = run_gemm(assemble(workload, a, b), machine, kernel, settings, seed=workload.seed)
-    return replace(result.repeated(workload.repeat), network=workload.part_of or "")
+    result = replace(result, network=workload.part_of or "", im2col_cycles=lowerings)
+    return result.repeated(workload.repeat)
+
+
+def im2col_cycles(shape: ConvShape, feature_map: Pattern, machine: Machine, kernel: Kernel) -> dict[str, int]:
+    """Return the cycles for which the integer pipes would be busy lowering a feature map, by way of doing it.
+
+    Notes
+    -----
+    Every CTA along the output channels lowers what it needs anew; the work is spread evenly over the sub-cores of
+    the SMs that have a CTA (``dense_explicit``, a kernel of its own, over all).  Ways that make bitmaps or indices
+    are told only of kernels that read them.  ASSUMED: the lanes of `IntegerRates`, on every machine.
+    """
+    passes = -(-shape.k_group // kernel.tile.m_cta)
+    ctas = passes * shape.groups * -(-shape.pixels // kernel.tile.n_cta)
+    is_sparse = LOWERINGS[kernel.lowering].format_a == "bitmap"
+
+    def sub_cores(method: str) -> int:
+        sms = machine.sms if method == "dense_explicit" else min(machine.sms, max(1, ctas))
+        return sms * machine.sub_cores_per_sm
+
+    return {
+        method: im2col.mix(method, shape, feature_map, passes).cycles(IntegerRates(), sub_cores(method))
+        for method in im2col.METHODS
+        if is_sparse or method.startswith("dense")
+    }

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from rich.console import Console
 from rich.table import Table
 
-from stcsim.report import network
+from stcsim.report import im2col, network
 from stcsim.result.result import Result
 from stcsim.result.speed_up import speed_up
 
@@ -15,7 +15,7 @@ COLUMNS = (
     "workload", "machine", "kernel", "M x N x K", "density A x B", "cycles", "time us", "speed-up",
     "lane", "issue", "effective", "check",
 )  # fmt: skip
-_RIGHT = {*COLUMNS[5:11], *network.COLUMNS[3:]}
+_RIGHT = {*COLUMNS[5:11], *network.COLUMNS[3:], *im2col.COLUMNS[4:]}
 
 
 def rows(results: Sequence[Result], baselines: Sequence[Result | None]) -> list[tuple[str, ...]]:
@@ -78,6 +78,11 @@ def print_study(
     networks = network.rows(network.totals(results, baselines))
     if networks:
         _print_cells(console, network.COLUMNS, networks, f"{title}: networks")
+    lowered = im2col.rows(results)
+    if lowered:
+        _print_cells(
+            console, im2col.COLUMNS, lowered, f"{title}: im2col on the integer pipes, not in the cycles"
+        )
     for note in notes(results):
         console.print(note, markup=False, highlight=False, soft_wrap=True)
 

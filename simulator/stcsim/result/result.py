@@ -60,6 +60,9 @@ class Result:
         What was done to the problem: transposed, pruned, run dense.
     network : str
         The network whose layer it is; empty for a workload of its own.
+    im2col_cycles : dict of str to int
+        For a convolution, cycles for which the integer pipes would be busy lowering the feature map, by way of
+        doing it; beside the tensor work and in no other number.  Empty for other workloads.
     assumed : tuple of dict
         Every ASSUMED parameter of the machine and kernel: path, value, reason.
     version : str
@@ -96,6 +99,7 @@ class Result:
     notes: tuple[str, ...] = ()
     assumed: tuple[dict[str, Any], ...] = field(default=(), repr=False)
     network: str = ""
+    im2col_cycles: dict[str, int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         laws = {
@@ -123,6 +127,7 @@ class Result:
             instructions={name: times * count for name, count in self.instructions.items()},
             stalls={name: times * count for name, count in self.stalls.items()},
             traffic_bytes={name: times * count for name, count in self.traffic_bytes.items()},
+            im2col_cycles={name: times * count for name, count in self.im2col_cycles.items()},
             notes=(*self.notes, f"{times} times, one after the other"),
         )
 
@@ -179,6 +184,7 @@ class Result:
             "stalls": self.stalls,
             "utilization": self.utilization,
             "traffic_bytes": self.traffic_bytes,
+            "im2col_cycles": self.im2col_cycles,
             "check": {"share": self.check.share, "ok": self.check.ok},
             "seed": self.seed,
             "engine": self.engine,
