@@ -23,6 +23,7 @@ _COMMANDS = {
     "results": "stcsim.cli.results:results",
     "report": "stcsim.cli.report:report",
     "replay": "stcsim.cli.replay:replay",
+    "validate": "stcsim.cli.validate:validate",
     "list": "stcsim.cli.listing:list_",
     "schema": "stcsim.cli.schema:schema",
     "isa": "stcsim.cli.isa:isa",

@@ -8,10 +8,15 @@ from typing import Any
 
 import click
 
+from stcsim.cli.loop import loop
+
 
 @click.group()
 def sim() -> None:
     """Simulate one problem given on the command line."""
+
+
+sim.add_command(loop)
 
 
 @sim.command()

@@ -1,0 +1,48 @@
+"""``stcsim validate``: the model against recorded measurements."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict
+from pathlib import Path
+
+import click
+
+
+@click.group()
+def validate() -> None:
+    """Hold the model against measurements."""
+
+
+@validate.command()
+@click.option(
+    "--data", required=True, type=click.Path(exists=True, file_okay=False, path_type=Path),
+    help="Folder with the recorded H200 tables (mma_instr.csv, mainloop/...).",
+)  # fmt: skip
+@click.option(
+    "--only", type=click.Choice(["instr", "loops", "resident"]), multiple=True, help="Parts; default: all."
+)
+@click.option(
+    "-o", "--output", type=click.Path(dir_okay=False, path_type=Path), help="Write the page to a file."
+)
+@click.option("--json", "as_json", is_flag=True, help="Print every row as JSON.")
+def h200(data: Path, only: tuple[str, ...], output: Path | None, as_json: bool) -> None:
+    """Predict what was measured on an H200, instruction by instruction, and print the errors as Markdown."""
+    from stcsim.errors import ConfigError, Problem
+    from stcsim.h200 import PARTS
+    from stcsim.h200_page import page
+
+    parts = {name: list(PARTS[name][2](data / PARTS[name][0])) for name in only or PARTS}
+    if as_json:
+        rows = {name: [{**asdict(row), "error": row.error} for row in part] for name, part in parts.items()}
+        click.echo(json.dumps(rows, indent=2))
+        return
+    text = page({name: (PARTS[name][0], PARTS[name][1], rows) for name, rows in parts.items()})
+    if output is None:
+        click.echo(text)
+        return
+    try:
+        output.write_text(text + "\n", encoding="utf-8")
+    except OSError as error:
+        message = f"must be a file that can be written ({error.strerror})"
+        raise ConfigError(Problem(message, str(output))) from None
