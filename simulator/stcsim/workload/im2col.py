@@ -142,13 +142,16 @@ class Im2colPattern(LazyPattern):
         return np.ascontiguousarray(by_group.T)
 
     def _counts_along(self, axis: int) -> NDArray[np.int64]:
-        counts = np.zeros(self.shape[1 - axis], np.int64)
+        return self._counts[1 - axis].copy()
+
+    @cached_property
+    def _counts(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Ones of each row and of each column."""
+        of_rows, of_columns = (np.zeros(size, np.int64) for size in self.shape)
         for first, columns in self.columns():
-            if axis == 0:
-                counts[first : first + len(columns)] = np.count_nonzero(columns, axis=1)
-            else:
-                counts += np.count_nonzero(columns, axis=0)
-        return counts
+            of_columns[first : first + len(columns)] = np.count_nonzero(columns, axis=1)
+            of_rows += np.count_nonzero(columns, axis=0)
+        return of_rows, of_columns
 
     def columns(self) -> Iterator[tuple[int, BoolArray]]:
         """Yield the columns of the lowered matrix in order, a chunk at a time.
