@@ -5,6 +5,8 @@ from __future__ import annotations
 import csv
 import io
 import json
+import re
+import shlex
 import signal
 import sqlite3
 import subprocess
@@ -344,3 +346,27 @@ def test_reports_and_exports_of_no_sweep_are_told(stcsim: Run, tmp_path: Path) -
         ended = stcsim(*words)
         assert (ended.status, ended.out) == (2, "")
         assert ended.err == f"{tmp_path}: must be the folder of a sweep (no results.sqlite in it)\n"
+
+
+def test_the_commands_of_the_tutorial_run_as_they_stand(
+    stcsim: Run, root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = (root / "docs" / "tutorial.md").read_text(encoding="utf-8")
+    study = re.search(r"```yaml\n(.*?)```", text, re.DOTALL)
+    found = re.findall(r"^    stcsim (.*?)(?:  +#.*)?$", text, re.MULTILINE)
+    assert study is not None
+    assert [command.split()[0] for command in found] == [
+        "explain",
+        "sweep",
+        "sweep",
+        "results",
+        "results",
+        "report",
+    ]
+    monkeypatch.chdir(tmp_path)
+    Path("sweep.yaml").write_text(study[1])
+    for command in found:
+        ended = stcsim(*shlex.split(command))
+        assert ended.status == 0, f"{command}: {ended.err}"
+    assert Path("out.csv").is_file()
+    assert Path("out/report/speed_up.png").is_file()

@@ -20,6 +20,11 @@ from stcsim.result.sweep_results import SweepResults
 
 MOST_BARS = 18
 """Bars of the cycle breakdown; with more, layers are summed."""
+_CAUSES = (
+    "tensor_busy", "accumulator_conflict", "operand_fetch", "issue", "dependency", "shared_memory", "l2", "dram",
+    "barrier", "prologue", "epilogue", "launch", "imbalance", "tail",
+)  # fmt: skip
+"""Causes from the left: work, then what held a sub-core up, then what left it without work."""
 _LINE_CHARACTERS = 56
 """Characters of a tick label's size that fit side by side in a column."""
 _UTILIZATIONS = {
@@ -131,11 +136,8 @@ def cycle_breakdown(results: SweepResults) -> Plot | None:
         groups.sort(
             key=lambda group: layers.index(next(n for n in layers if _short(n) == group[0].split("\n")[0]))
         )
-    causes = [
-        cause
-        for cause in dict.fromkeys(cause for _, stalls, _ in groups for each in stalls for cause in each)
-        if any(each.get(cause) for _, stalls, _ in groups for each in stalls)
-    ]
+    met = {cause for _, stalls, _ in groups for each in stalls for cause, count in each.items() if count}
+    causes = [*(cause for cause in _CAUSES if cause in met), *sorted(met - set(_CAUSES))]
     if not causes:
         return None
     table: list[dict[str, Any]] = []
