@@ -210,6 +210,6 @@ def test_an_unknown_command_names_the_nearest(stcsim: Run) -> None:
     assert ended.status == 2
     assert (
         ended.err
-        == "command must be one of run, sim, explain, sweep, results, report, replay, list, schema, isa, not rum "
+        == "command must be one of run, sim, explain, sweep, results, report, replay, validate, list, schema, isa, not rum "
         "(did you mean run?)\n"
     )

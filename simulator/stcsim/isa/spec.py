@@ -73,6 +73,29 @@ class Shape(Model):
     k: int = Field(gt=0)
 
 
+class StepSequence(Model):
+    """When the steps of a product that takes several instructions issue and end.
+
+    Parameters
+    ----------
+    step_cycles : int
+        Issue to issue of consecutive steps.
+    complete_cycles : tuple of tuple of int
+        Per set and step, from the first issue of the product: when its sums can be read.
+    forward_cycles : tuple of int
+        Per set: issue to issue of the step that adds to the same sums.
+    """
+
+    step_cycles: int = Field(ge=1)
+    complete_cycles: tuple[tuple[int, ...], ...]
+    forward_cycles: tuple[int, ...]
+
+    def latency(self, set_: int, step: int) -> int:
+        """Return the cycles from the issue of a step to the cycle in which its sums can be read."""
+        issued = self.step_cycles * (set_ * len(self.complete_cycles[0]) + step)
+        return self.complete_cycles[set_][step] - issued
+
+
 class OperandSpec(Model):
     """One operand of an instruction: its kind, its size, and its field in the instruction word.
 
@@ -246,6 +269,8 @@ class InstructionSpec(Model):
         m x n x k of a product.
     macs : int
         Multiplier slots of one issue, idle lanes included.
+    sequence : StepSequence, optional
+        Timing within a product that takes several instructions.
     guard : "lane", "warp", "step" or "none"
         How a guard predicate acts: lane by lane; for the whole warp at once, all lanes alike; through
         the one lane that stands for the instruction's (k, j) (see isa/README.md); or no guard may be given.
@@ -267,6 +292,7 @@ class InstructionSpec(Model):
     parameters: dict[str, str | int | bool] = Field(default_factory=dict)
     shape: Shape | None = None
     macs: int = Field(default=0, ge=0)
+    sequence: StepSequence | None = None
     guard: Literal["lane", "warp", "step", "none"]
     macro: bool = False
     summary: str

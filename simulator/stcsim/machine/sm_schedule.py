@@ -5,7 +5,7 @@ machine, whether its own compilers publish control codes or not:
 
 * order is kept; each instruction issues as early as the latencies of what it reads and the interval of its pipe
   allow, and the instruction before it gets the difference as its stall count;
-* at the end of a stretch of code (before the loop, the body, after it) the last stall count lets all such results
+* at the end of a stretch of code (before the loop, the body) the last stall count lets all such results
   arrive: ptxas does so at every loop of data/h200/src/instr.cu (last mma to target: exactly the latency);
 * a wait longer than the largest stall count takes a NOP more;
 * results of unknown latency (loads, copies to registers) hold a counter: loads in turn all but the last one; the
@@ -23,6 +23,8 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from stcsim.config.machine import Machine
+from stcsim.isa import load_isa
+from stcsim.isa.spec import StepSequence
 from stcsim.lowering.warp_code import CodeOp, WarpCode
 from stcsim.machine.sm_binding import bind_sm, sm_section, write_row
 from stcsim.machine.sm_record import N_BARRIERS, NONE, Column, IntArray, Kind, SmModel
@@ -42,10 +44,11 @@ class _Scheduler:
     being_read: set[int] = field(default_factory=set)
     counter_of: dict[int, int] = field(default_factory=dict)
 
-    def stretch(self, ops: Sequence[CodeOp], *, branch_to: int | None) -> None:
-        """Append the rows of a stretch."""
+    def stretch(self, ops: Sequence[CodeOp], *, branch_to: int | None = None, final: bool = False) -> None:
+        """Append the rows of a stretch; `branch_to`: it is a loop's body; `final`: nothing follows."""
         sm = sm_section(self.machine)
         ready: dict[int, int] = {}
+        forwarded: dict[int, int] = {}
         pipe_free: dict[int, int] = {}
         written_later = {register for op in ops for register in op.writes}
         now, last, end = -1, None, 0
@@ -54,7 +57,12 @@ class _Scheduler:
             earliest = now + 1 if last is not None else 0
             waits = 0
             for register in {*op.reads, *op.writes}:
-                earliest = max(earliest, ready.get(register, 0))
+                known = (
+                    forwarded
+                    if kind == Kind.MMA and register in op.writes and register in forwarded
+                    else ready
+                )
+                earliest = max(earliest, known.get(register, 0))
                 if register in self.held_by:
                     waits |= 1 << self.held_by[register]
             if self.being_read.intersection(op.writes):
@@ -74,6 +82,11 @@ class _Scheduler:
             elif kind in (Kind.MMA, Kind.INTEGER):
                 done = now + int(row[Column.LATENCY])
                 ready |= dict.fromkeys(op.writes, done)
+                for register in op.writes:
+                    forwarded.pop(register, None)
+                sequence = self.sequence(op)
+                if sequence is not None:
+                    forwarded |= dict.fromkeys(op.writes, now + sequence.forward_cycles[op.set_])
                 end = max(end, done)
             if kind in (Kind.LOAD, Kind.STORE, Kind.COPY) and written_later.intersection(op.reads):
                 row[Column.READ_BARRIER] = _PROTECTING
@@ -87,7 +100,7 @@ class _Scheduler:
                 self.stall(last, max(1, end - now - longest))
             self.rows.append(branch)
             branch[Column.STALL] = max(1, min(end - now - 1, sm.control.largest_stall))
-        elif last is not None:
+        elif last is not None and not final:
             self.stall(last, max(1, end - now))
 
     def row(self, op: CodeOp) -> tuple[IntArray, Kind]:
@@ -98,7 +111,15 @@ class _Scheduler:
         )
         row[Column.OPCODE] = self.mnemonics.setdefault(op.mnemonic, len(self.mnemonics))
         row[Column.BANK] = self.conflict(op)
+        sequence = self.sequence(op)
+        if sequence is not None:
+            row[Column.LATENCY] = sequence.latency(op.set_, op.step)
         return row, kind
+
+    def sequence(self, op: CodeOp) -> StepSequence | None:
+        """Return the step timing of an instruction that is a step of a product (HMMA.884), else None."""
+        spec = load_isa().get(op.mnemonic)
+        return None if spec is None else spec.sequence
 
     def conflict(self, op: CodeOp) -> int:
         """Further cycles for operands that lie in one bank of the register file."""
@@ -129,6 +150,18 @@ class _Scheduler:
         row[Column.STALL] = cycles
 
 
+def _repeat(scheduler: _Scheduler, body: Sequence[CodeOp]) -> None:
+    """Append a loop: its waits are those of the first iteration and those for what an iteration leaves held."""
+    target = len(scheduler.rows)
+    scheduler.stretch(body, branch_to=target)
+    first = scheduler.rows
+    scheduler.rows = []
+    scheduler.stretch(body, branch_to=target)
+    for row, repeated in zip(first[target:], scheduler.rows, strict=True):
+        row[Column.WAIT_MASK] |= repeated[Column.WAIT_MASK]
+    scheduler.rows = first
+
+
 def schedule(code: WarpCode, machine: Machine, *, warps_per_cta: int, resident_ctas: int) -> SmModel:
     """Schedule the code of a warp for a machine.
 
@@ -148,22 +181,14 @@ def schedule(code: WarpCode, machine: Machine, *, warps_per_cta: int, resident_c
         If the machine lacks an instruction or a section ``sm``.
     """
     scheduler = _Scheduler(machine)
-    scheduler.stretch(code.before, branch_to=None)
-    target = len(scheduler.rows)
-    scheduler.stretch(code.body, branch_to=target)
-    # Once more with what the first iteration leaves held: the waits of both are the waits of the loop.
-    again = _Scheduler(
-        machine, scheduler.mnemonics, [], scheduler.held_by, scheduler.being_read, scheduler.counter_of
-    )
-    again.stretch(code.body, branch_to=target)
-    for row, repeated in zip(scheduler.rows[target:], again.rows, strict=True):
-        row[Column.WAIT_MASK] |= repeated[Column.WAIT_MASK]
-    again.rows = scheduler.rows
-    again.stretch(code.after, branch_to=None)
-    program = np.array(again.rows, np.int64).reshape(len(again.rows), len(Column))
+    scheduler.stretch(code.before)
+    if code.body:
+        _repeat(scheduler, code.body)
+    scheduler.stretch(code.after, final=True)
+    program = np.array(scheduler.rows, np.int64).reshape(len(scheduler.rows), len(Column))
     return SmModel(
         program=program,
-        mnemonics=tuple(again.mnemonics),
+        mnemonics=tuple(scheduler.mnemonics),
         machine=bind_sm(machine),
         iterations=code.iterations,
         warps_per_cta=warps_per_cta,
