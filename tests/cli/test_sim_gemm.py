@@ -55,7 +55,7 @@ def test_ohmma_and_useful_macs_equal_a_dense_numpy_count(
     padded_b[:, :n] = b
     groups_a = np.ceil(padded_a.reshape(-1, 32, k).sum(1) / 8)
     groups_b = np.ceil(padded_b.reshape(k, -1, 32).sum(2) / 16)
-    assert got["instructions"] == {"OHMMA.8161": int((groups_a @ groups_b).sum())}
+    assert got["instructions"]["OHMMA.8161"] == int((groups_a @ groups_b).sum())
     assert got["macs_useful"] == int((a.astype(int) @ b.astype(int)).sum())
     assert got["macs_executed"] == got["macs_useful"]
     assert got["macs_executed"] + got["macs_skipped"] == m * n * k == got["macs_total"]
@@ -78,7 +78,9 @@ def test_every_value_is_right_at_odd_sizes(
     assert sum(got["stalls"].values()) == got["cycles"] * got["sub_cores"]
     assert all(0 <= value <= 1 for value in got["utilization"].values())
     assert got["macs_executed"] + got["macs_skipped"] == m * n * k
-    assert (got["cycles"] == 0) == (got["mac_slots"] == 0)
+    assert (got["cycles"] == 0) == (
+        m * n == 0 or (k == 0 and "spwmma" not in kernel and "owmma" not in kernel)
+    )
 
 
 @pytest.mark.parametrize("k", range(1, 66, 8))
@@ -147,7 +149,9 @@ def test_zeros_beyond_2_to_4_do_not_help_mma_sp_but_help_dstc(stcsim: Run, tmp_p
     dense_b = result(stcsim, *saved(tmp_path, half, full), "--machine", "dstc-v100")["cycles"]
     thin_b = result(stcsim, *saved(tmp_path, half, thin), "--machine", "dstc-v100")["cycles"]
     assert thin_b < dense_b
-    assert result(stcsim, *saved(tmp_path, none, full), "--machine", "dstc-v100")["cycles"] == 0
+    # An empty operand leaves nothing but zeros to write: four tiles of 1024 words at 32 a cycle, one a sub-core.
+    nothing = result(stcsim, *saved(tmp_path, none, full), "--machine", "dstc-v100")
+    assert (nothing["cycles"], nothing["instructions"]["OHMMA.8161"]) == (32, 0)
 
 
 def test_prune_reports_its_loss_and_dense_names_the_kernel_that_ran(stcsim: Run) -> None:

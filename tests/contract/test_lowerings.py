@@ -70,9 +70,11 @@ def test_a_lowered_problem_is_right_in_values_counts_and_engines(
     assert gemm.macs_useful <= lowered.macs_executed <= gemm.macs_total
     timing = simulate(lowered, entry.machine)
     assert timing == simulate(lowered, entry.machine, "reference")
-    slots = sum(count * lowered.slots_per_instruction[name] for name, count in timing.instructions.items())
+    slots = sum(
+        count * lowered.slots_per_instruction.get(name, 0) for name, count in timing.instructions.items()
+    )
     assert lowered.macs_executed <= slots
-    if lowered.steps is not None:
+    if lowered.steps is not None and not lowered.steps.dense:
         assert timing.products == gemm.macs_useful
 
 

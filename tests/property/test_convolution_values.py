@@ -60,7 +60,7 @@ def test_every_datapath_computes_the_convolution(
     timing = simulate(lowered, entry)
     assert timing == simulate(lowered, entry, "reference")
     assert lowered.macs_useful == conv.macs_useful <= lowered.macs_executed <= conv.macs_total
-    if lowered.steps is not None:
+    if lowered.steps is not None and not lowered.steps.dense:
         assert timing.products == conv.macs_useful
 
 
@@ -112,6 +112,8 @@ def test_a_depthwise_layer_is_one_kernel_over_all_sub_cores() -> None:
     )  # fmt: skip
     assert result.check.ok
     assert (result.m, result.n, result.k, result.macs_total) == (9, 640, 9, conv.macs_total)
-    # Nine steps of ceil(9 / 8) * ceil(1 / 16) outer products, twice, and the pipeline's four cycles.
-    assert result.cycles == 2 * 9 * 2 + 3
+    # 640 x nine steps of ceil(9 / 8) * ceil(1 / 16) outer products, at work in all sub-cores at once: one
+    # launch after the other would take at least 640 x 18 cycles.
+    assert result.stalls["tensor_busy"] == 640 * 18
+    assert result.cycles < 200
     assert "640 products of 9 x 1 x 9 in one grid" in result.notes

@@ -24,8 +24,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from stcsim.config.kernel import Kernel
 from stcsim.config.machine import Dtype, Machine
@@ -114,10 +116,36 @@ def _largest_divisor(number: int, most: int) -> int:
 
 
 def _join_steps(steps: Sequence[OuterSteps]) -> OuterSteps:
-    """Put A's counts on the diagonal and B's one after the other along K."""
-    rows, k = steps[0].ones_a.shape
-    ones_a = np.zeros((len(steps) * rows, len(steps) * k), np.uint8)
-    for i, part in enumerate(steps):
-        ones_a[i * rows : (i + 1) * rows, i * k : (i + 1) * k] = part.ones_a
-    ones_b = np.concatenate([part.ones_b for part in steps], axis=1)
-    return replace(steps[0], ones_a=ones_a, ones_b=ones_b)
+    """Put A's counts on the diagonal and B's one after the other along K, each in whole slabs."""
+
+    def words() -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.uint64]]:
+        parts = [part.words() for part in steps]
+        return _diagonal([a for a, _ in parts], slab), _side_by_side([b for _, b in parts], slab)
+
+    slab = steps[0].k_slab
+    return replace(
+        steps[0],
+        ones_a=_diagonal([part.ones_a for part in steps], slab),
+        ones_b=_side_by_side([part.ones_b for part in steps], slab),
+        words=words,
+    )
+
+
+def _diagonal(blocks: Sequence[npt.NDArray[Any]], slab: int) -> npt.NDArray[Any]:
+    """Put blocks on a diagonal, each as wide as whole slabs."""
+    rows, k = blocks[0].shape
+    width = -(-k // slab) * slab
+    joined = np.zeros((len(blocks) * rows, len(blocks) * width), blocks[0].dtype)
+    for i, block in enumerate(blocks):
+        joined[i * rows : (i + 1) * rows, i * width : i * width + k] = block
+    return joined
+
+
+def _side_by_side(blocks: Sequence[npt.NDArray[Any]], slab: int) -> npt.NDArray[Any]:
+    """Put blocks beside each other, each as wide as whole slabs."""
+    rows, k = blocks[0].shape
+    width = -(-k // slab) * slab
+    joined = np.zeros((rows, len(blocks) * width), blocks[0].dtype)
+    for i, block in enumerate(blocks):
+        joined[:, i * width : i * width + k] = block
+    return joined

@@ -15,7 +15,7 @@ from stcsim.config.kernel import Kernel
 from stcsim.config.machine import Dtype, Machine
 from stcsim.isa import execute
 from stcsim.isa.semantics.outer_product import STEPS
-from stcsim.lowering.lowered import Grid, Lowered, MicroOp, WarpProgram
+from stcsim.lowering.lowered import Grid, Lowered, MicroOp, OuterSteps, WarpProgram
 from stcsim.lowering.lowering import Lowering, dense_bits, padded_block, require_multiple, traffic
 from stcsim.lowering.outer_loop import OuterLoop
 from stcsim.workload.gemm import Gemm
@@ -37,6 +37,7 @@ class DenseOuter(Lowering):
         require_multiple(kernel, "n", loop.n_inst)
         tile = kernel.tile
         grid = Grid(gemm.m, gemm.n, tile)
+        padded_k = -(-gemm.k // STEPS) * STEPS
         body = tuple(
             MicroOp(loop.outer_product(k, i, j))
             for k in range(STEPS)
@@ -49,12 +50,26 @@ class DenseOuter(Lowering):
             dtype=dtype,
             grid=grid,
             program=WarpProgram(body, STEPS, -(-gemm.k // STEPS)),
-            steps=None,
+            steps=OuterSteps(
+                ones_a=np.full((grid.tiles_m, padded_k), tile.m_warp, np.uint8),
+                ones_b=np.full((grid.tiles_n, padded_k), tile.n_warp, np.uint8),
+                m_inst=loop.m_inst,
+                n_inst=loop.n_inst,
+                k_slab=STEPS,
+                words=partial(_words, grid, padded_k),
+                dense=True,
+            ),
             macs_executed=gemm.macs_total,
             slots_per_instruction=loop.slots_per_instruction(),
             traffic_bytes=traffic(grid, dense_bits(gemm.a, dtype), dense_bits(gemm.b, dtype), dtype),
             execute=partial(_execute, gemm, loop, body),
         )
+
+
+def _words(grid: Grid, k: int) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.uint64]]:
+    """Return words of all ones."""
+    all_a, all_b = ((1 << edge) - 1 for edge in (grid.tile.m_warp, grid.tile.n_warp))
+    return np.full((grid.tiles_m, k), all_a, np.uint64), np.full((grid.tiles_n, k), all_b, np.uint64)
 
 
 def _execute(

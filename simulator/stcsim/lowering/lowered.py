@@ -108,12 +108,22 @@ class OuterSteps:
         Non-zeros of B's row k within each column of warp tiles.
     m_inst, n_inst : int
         Shape of one outer product: the quanta.
+    k_slab : int
+        Steps of one warp instruction.
+    words : callable
+        Returns the bitmap words themselves, two ndarrays of uint64 of the same shapes: where the ones
+        are, for models that ask.
+    dense : bool
+        Whether zeros are multiplied: every word counts as all ones, no bitmap is loaded.
     """
 
     ones_a: npt.NDArray[np.uint8]
     ones_b: npt.NDArray[np.uint8]
     m_inst: int
     n_inst: int
+    k_slab: int
+    words: Callable[[], tuple[npt.NDArray[np.uint64], npt.NDArray[np.uint64]]]
+    dense: bool = False
 
 
 @dataclass(frozen=True)

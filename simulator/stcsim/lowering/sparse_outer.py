@@ -13,7 +13,7 @@ from functools import partial
 import numpy as np
 import numpy.typing as npt
 
-from stcsim.config.kernel import Kernel
+from stcsim.config.kernel import Kernel, Tile
 from stcsim.config.machine import ELEMENT_BITS, Dtype, Machine
 from stcsim.isa import execute
 from stcsim.isa.expansion import expand
@@ -22,6 +22,7 @@ from stcsim.lowering.lowered import Grid, Lowered, MicroOp, OuterSteps, WarpProg
 from stcsim.lowering.lowering import Lowering, padded_block, traffic
 from stcsim.lowering.outer_loop import OuterLoop
 from stcsim.workload.gemm import Gemm
+from stcsim.workload.pattern import Pattern
 
 
 class SparseOuter(Lowering):
@@ -54,12 +55,41 @@ class SparseOuter(Lowering):
                 ones_b=np.ascontiguousarray(gemm.b.pattern.group_counts(1, tile.n_warp).T, np.uint8),
                 m_inst=loop.m_inst,
                 n_inst=loop.n_inst,
+                k_slab=STEPS,
+                words=partial(_words, gemm, tile),
             ),
             macs_executed=gemm.macs_useful,
             slots_per_instruction=loop.slots_per_instruction(),
             traffic_bytes=traffic(grid, bits_a, bits_b, dtype),
             execute=partial(_execute, gemm, loop),
         )
+
+
+def _words(gemm: Gemm, tile: Tile) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.uint64]]:
+    """Return the bitmap word of every warp tile and step, of A's columns and of B's rows."""
+    return bitmap_words(gemm.a.pattern, tile.m_warp), bitmap_words(gemm.b.pattern.transpose(), tile.n_warp)
+
+
+def bitmap_words(pattern: Pattern, edge: int) -> npt.NDArray[np.uint64]:
+    """Return, for every `edge` rows of a pattern and every column, a word with a bit for each row.
+
+    Parameters
+    ----------
+    pattern : Pattern
+    edge : int
+        At most 64.
+
+    Returns
+    -------
+    words : ndarray of uint64, shape (ceil(rows / edge), columns)
+    """
+    rows, columns = pattern.shape
+    words = np.zeros((-(-rows // edge), columns), np.uint64)
+    for i in range(len(words)):
+        block = pattern.block(i * edge, min((i + 1) * edge, rows), 0, columns)
+        for bit, row in enumerate(block):
+            words[i] |= row.astype(np.uint64) << np.uint64(bit)
+    return words
 
 
 def _execute(gemm: Gemm, loop: OuterLoop, i_m: int, i_n: int) -> npt.NDArray[np.float64]:

@@ -28,6 +28,7 @@ from stcsim.machine.outer_record import (
     IntArray,
     OuterCounter,
     OuterModel,
+    OuterWork,
 )
 
 NEVER = 2**62
@@ -189,7 +190,9 @@ class SubCore:
         bits_at = max(cycle, self.port_free_at) + model.bitmap_wavefronts * model.load_wavefront_cycles
         self.port_free_at = bits_at + values * model.load_wavefront_cycles
         values_at = self.port_free_at + model.load_latency_cycles
-        self.integer_free_at = max(bits_at + model.load_latency_cycles, self.integer_free_at) + model.popc_cycles
+        self.integer_free_at = (
+            max(bits_at + model.load_latency_cycles, self.integer_free_at) + model.popc_cycles
+        )
         counted_at = self.integer_free_at + model.popc_latency_cycles
         slab.ready_at = max(values_at, counted_at)
         slab.late_counts = counted_at > values_at
@@ -390,9 +393,7 @@ class Sm:
         found = []
         for index in range(model.slabs):
             span = range(index * model.k_slab, min((index + 1) * model.k_slab, model.k))
-            steps = [
-                (ones(self.work.bits_a[tile_m, k]), ones(self.work.bits_b[tile_n, k])) for k in span
-            ]
+            steps = [(ones(self.work.bits_a[tile_m, k]), ones(self.work.bits_b[tile_n, k])) for k in span]
             if any(all(step) for step in steps):
                 # The barrier stands before the last slab of a stage: what is then fetched is the next stage's.
                 found.append(Slab((index + 1) // model.slabs_per_stage, index, steps))
@@ -407,9 +408,7 @@ class Sm:
         if not waiting or any(warp.arrived_at is None and warp.finished_at is None for warp in slot):
             return
         stage = min(warp.slabs[warp.current].stage for warp in waiting)
-        last = max(
-            warp.arrived_at if warp.arrived_at is not None else warp.finished_at or 0 for warp in slot
-        )
+        last = max(warp.arrived_at if warp.arrived_at is not None else warp.finished_at or 0 for warp in slot)
         at = last + self.model.barrier_base_cycles + self.model.barrier_warp_cycles * len(slot)
         for warp in waiting:
             if warp.slabs[warp.current].stage == stage:

@@ -7,16 +7,14 @@ and sums its counters.  Knows no files, no YAML and no networks.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Literal
-
 import numpy as np
 
 from stcsim.config.kernel import Kernel
 from stcsim.config.machine import InstructionTiming, Machine
-from stcsim.errors import LoweringError, Problem, unknown
+from stcsim.errors import LoweringError, Problem, must, unknown
 from stcsim.isa import Accumulator, Instruction, Register
 from stcsim.lowering.lowered import Lowered
+from stcsim.machine import outer_simulator
 from stcsim.machine.datapaths import DATAPATHS
 from stcsim.machine.occupancy import resident_ctas
 from stcsim.machine.record import (
@@ -29,37 +27,8 @@ from stcsim.machine.record import (
     SubCoreModel,
     Work,
 )
-from stcsim.machine.spread import distinct, spread
-
-EngineName = Literal["numba", "reference"]
-
-
-@dataclass(frozen=True)
-class Timing:
-    """Where the cycles of one run went.
-
-    Parameters
-    ----------
-    cycles : int
-        Cycles until the last sub-core is done.
-    sub_cores : int
-        Sub-cores of the machine.
-    stalls : dict of str to int
-        Sub-core cycles by cause (`Cause`), tensor_busy included; they sum to cycles * sub_cores.
-    instructions : dict of str to int
-        Issued tensor instructions by mnemonic.
-    products : int
-        Products of non-zero operands that data-dependent instructions computed.
-    resident_warps : int
-        Warps that each sub-core holds at a time.
-    """
-
-    cycles: int
-    sub_cores: int
-    stalls: dict[str, int]
-    instructions: dict[str, int]
-    products: int
-    resident_warps: int
+from stcsim.machine.spread import LABEL, distinct, spread
+from stcsim.machine.timing import EngineName, Timing
 
 
 def bind(lowered: Lowered, machine: Machine) -> SubCoreModel:
@@ -78,12 +47,7 @@ def bind(lowered: Lowered, machine: Machine) -> SubCoreModel:
     for op in lowered.program.body:
         mnemonic = op.instruction.mnemonic
         timing = _timing(machine, kernel, mnemonic)
-        if op.instruction.spec.family not in datapath.families:
-            message = (
-                f"must run instructions of family {', '.join(sorted(datapath.families))} "
-                f"on datapath {datapath.name}, not {mnemonic}"
-            )
-            raise LoweringError(Problem(message, path=f"kernel {kernel.name}: instructions"))
+        _require_family(kernel, op.instruction)
         written, read = _accesses(op.instruction)
         # Sums of an outer product are read, added to and written in the accumulator buffer itself, in
         # order; only sums in registers make the next instruction on them wait.
@@ -128,6 +92,17 @@ def _timing(machine: Machine, kernel: Kernel, mnemonic: str) -> InstructionTimin
     raise LoweringError(Problem(message, path=f"kernel {kernel.name}: instructions"))
 
 
+def _require_family(kernel: Kernel, instruction: Instruction) -> None:
+    """Refuse an instruction that the kernel's datapath does not execute."""
+    datapath = DATAPATHS[kernel.datapath]
+    if instruction.spec.family not in datapath.families:
+        families = ", ".join(sorted(datapath.families))
+        message = must(
+            f"must run instructions of family {families} on datapath {datapath.name}", instruction.mnemonic
+        )
+        raise LoweringError(Problem(message, path=f"kernel {kernel.name}: instructions"))
+
+
 def _accesses(instruction: Instruction) -> tuple[Register | Accumulator, list[Register | Accumulator]]:
     """Return the sums that a tensor instruction writes, and all registers and sums that it reads."""
     pairs = [
@@ -166,6 +141,11 @@ def simulate(lowered: Lowered, machine: Machine, engine: EngineName = "numba", t
     LoweringError
         If the kernel does not fit the machine.
     """
+    if lowered.steps is not None:
+        instruction = lowered.program.body[0].instruction
+        _require_family(lowered.kernel, instruction)
+        timing = _timing(machine, lowered.kernel, instruction.mnemonic)
+        return outer_simulator.simulate(lowered, machine, timing, engine, threads)
     model = bind(lowered, machine)
     work = spread(lowered.grid, machine.sms, machine.sub_cores_per_sm)
     tiles = np.diff(work.offsets)
@@ -194,6 +174,7 @@ def simulate(lowered: Lowered, machine: Machine, engine: EngineName = "numba", t
         instructions={name: int(count) for name, count in zip(model.mnemonics, issued, strict=True)},
         products=int(counters[:, Counter.PRODUCTS].sum()),
         resident_warps=model.resident_warps,
+        model=LABEL,
     )
 
 

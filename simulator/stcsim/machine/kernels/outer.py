@@ -80,107 +80,106 @@ def _next_slab(p, groups_a, groups_b, tile_m, tile_n, start):
 
 
 @jit
-def _charge(core, milli, cycle):
+def _charge(cores, c, milli, cycle):
     """Keep the front end busy for `milli` thousandths of a cycle, from `cycle` or from when it is free."""
-    if core[_FRONT_CYCLE] < cycle:
-        core[_FRONT_CYCLE] = cycle
-        core[_FRONT_MILLI] = 0
-    total = core[_FRONT_MILLI] + milli
+    if cores[c, _FRONT_CYCLE] < cycle:
+        cores[c, _FRONT_CYCLE] = cycle
+        cores[c, _FRONT_MILLI] = 0
+    total = cores[c, _FRONT_MILLI] + milli
     if total >= _MILLI:
-        core[_FRONT_CYCLE] += total // _MILLI
+        cores[c, _FRONT_CYCLE] += total // _MILLI
         total %= _MILLI
-    core[_FRONT_MILLI] = total
+    cores[c, _FRONT_MILLI] = total
 
 
 @jit
-def _fetch(p, core, counters, ones, cycle):
-    """Load a slab of `ones` (of A, of B) through the sub-core's share of the port and count its ones."""
-    values = -(-ones[0] * p[_P_BYTES] // 128) + -(-ones[1] * p[_P_BYTES] // 128)
-    bits_at = max(cycle, core[_PORT]) + p[_P_BITMAP_WAVEFRONTS] * p[_P_WAVEFRONT]
-    core[_PORT] = bits_at + values * p[_P_WAVEFRONT]
-    values_at = core[_PORT] + p[_P_LOAD_LATENCY]
-    core[_INTEGER] = max(bits_at + p[_P_LOAD_LATENCY], core[_INTEGER]) + p[_P_POPC]
-    counted_at = core[_INTEGER] + p[_P_POPC_LATENCY]
+def _fetch(p, cores, c, out, n_a, n_b, cycle):
+    """Load a slab of n_a and n_b non-zeros through the sub-core's share of the port and count its ones."""
+    values = -(-n_a * p[_P_BYTES] // 128) + -(-n_b * p[_P_BYTES] // 128)
+    bits_at = max(cycle, cores[c, _PORT]) + p[_P_BITMAP_WAVEFRONTS] * p[_P_WAVEFRONT]
+    cores[c, _PORT] = bits_at + values * p[_P_WAVEFRONT]
+    values_at = cores[c, _PORT] + p[_P_LOAD_LATENCY]
+    cores[c, _INTEGER] = max(bits_at + p[_P_LOAD_LATENCY], cores[c, _INTEGER]) + p[_P_POPC]
+    counted_at = cores[c, _INTEGER] + p[_P_POPC_LATENCY]
     loads = p[_P_BITMAP_LOADS] + values
-    counters[_LOADS] += loads
-    counters[_WAVEFRONTS] += p[_P_BITMAP_WAVEFRONTS] + values
-    counters[_POPC] += p[_P_POPC_N]
-    counters[_SLABS] += 1
+    out[c, _LOADS] += loads
+    out[c, _WAVEFRONTS] += p[_P_BITMAP_WAVEFRONTS] + values
+    out[c, _POPC] += p[_P_POPC_N]
+    out[c, _SLABS] += 1
     if p[_P_SHARED_ISSUE]:
-        _charge(core, (loads + p[_P_POPC_N]) * _MILLI, cycle)
+        _charge(cores, c, (loads + p[_P_POPC_N]) * _MILLI, cycle)
     return max(values_at, counted_at), np.int64(counted_at > values_at)
 
 
 @jit
-def _serve(p, core, warps, counters, slab_a, slab_b, cycle):
+def _serve(p, cores, c, warps, out, slab_a, slab_b, cycle):
     """Serve the fetches that are due up to `cycle`, by time and then by place."""
-    ones = np.empty(2, np.int64)
     while True:
-        first = -1
-        for place in range(warps.shape[0]):
-            warp = warps[place]
-            if warp[_AGE] >= 0 and warp[_FETCH_AT] <= cycle and (
-                first < 0 or warp[_FETCH_AT] < warps[first, _FETCH_AT]
-            ):
-                first = place
-        if first < 0:
+        w = -1
+        at = cycle + 1
+        for place in range(warps.shape[1]):
+            if warps[c, place, _FETCH_AT] < at:
+                w = place
+                at = warps[c, place, _FETCH_AT]
+        if w < 0:
             return
-        warp = warps[first]
-        at = warp[_FETCH_AT]
-        warp[_FETCH_AT] = _NEVER
-        if warp[_READY] == _NEVER:
-            ones[0] = slab_a[warp[_TILE_M], warp[_CURRENT]]
-            ones[1] = slab_b[warp[_TILE_N], warp[_CURRENT]]
-            warp[_READY], warp[_LATE] = _fetch(p, core, counters, ones, at)
-        if warp[_NEXT] >= 0 and warp[_NEXT_READY] == _NEVER:
-            ones[0] = slab_a[warp[_TILE_M], warp[_NEXT]]
-            ones[1] = slab_b[warp[_TILE_N], warp[_NEXT]]
-            warp[_NEXT_READY], warp[_NEXT_LATE] = _fetch(p, core, counters, ones, at)
+        warps[c, w, _FETCH_AT] = _NEVER
+        tile_m, tile_n = warps[c, w, _TILE_M], warps[c, w, _TILE_N]
+        if warps[c, w, _READY] == _NEVER:
+            slab = warps[c, w, _CURRENT]
+            ready, late = _fetch(p, cores, c, out, slab_a[tile_m, slab], slab_b[tile_n, slab], at)
+            warps[c, w, _READY] = ready
+            warps[c, w, _LATE] = late
+        if warps[c, w, _NEXT] >= 0 and warps[c, w, _NEXT_READY] == _NEVER:
+            slab = warps[c, w, _NEXT]
+            ready, late = _fetch(p, cores, c, out, slab_a[tile_m, slab], slab_b[tile_n, slab], at)
+            warps[c, w, _NEXT_READY] = ready
+            warps[c, w, _NEXT_LATE] = late
 
 
 @jit
-def _buffer_ready(p, core, drained):
+def _buffer_ready(p, cores, c, drained):
     """Cycle from which the accumulator buffer takes another outer product."""
     if p[_P_BUFFER] == _WORDS:
-        return core[_BUFFER_CYCLE]
+        return cores[c, _BUFFER_CYCLE]
     if p[_P_BUFFER] == _BANKED:
-        return drained[core[_RING]]
+        return drained[c, cores[c, _RING]]
     return np.int64(0)
 
 
 @jit
-def _reason(warp, cycle, conflict, issue):
+def _reason(warps, c, w, cycle, conflict, issue):
     """Say what a warp waits for in `cycle`; `conflict` and `issue` say so of buffer and front end."""
-    if warp[_FINISHED] >= 0:
-        return _EPILOGUE if warp[_DONE] > cycle else _IMBALANCE
-    if warp[_ARRIVED] >= 0 or warp[_RELEASED] > cycle:
+    if warps[c, w, _FINISHED] >= 0:
+        return _EPILOGUE if warps[c, w, _DONE] > cycle else _IMBALANCE
+    if warps[c, w, _ARRIVED] >= 0 or warps[c, w, _RELEASED] > cycle:
         return _BARRIER
-    if warp[_C_READY] > cycle:
+    if warps[c, w, _C_READY] > cycle:
         return _PROLOGUE
-    if warp[_READY] > cycle:
-        return _DEPENDENCY if warp[_READY] != _NEVER and warp[_LATE] else _SHARED
+    if warps[c, w, _READY] > cycle:
+        return _DEPENDENCY if warps[c, w, _READY] != _NEVER and warps[c, w, _LATE] else _SHARED
     if conflict:
         return _CONFLICT
     return _ISSUE if issue else _IMBALANCE
 
 
 @jit
-def _account(p, core, warps, drained, counters, until):
+def _account(p, cores, c, warps, drained, out, until):
     """Say what the cycles since the last look went to; nothing has changed in between."""
-    cycle = core[_ACCOUNTED]
+    cycle = cores[c, _ACCOUNTED]
     if cycle >= until:
         return
-    core[_ACCOUNTED] = until
-    if core[_PIPE] > cycle:
-        counters[_BUSY] += until - cycle
+    cores[c, _ACCOUNTED] = until
+    if cores[c, _PIPE] > cycle:
+        out[c, _BUSY] += until - cycle
         return
-    conflict = _buffer_ready(p, core, drained) > cycle
-    issue = core[_FRONT_CYCLE] > cycle
+    conflict = _buffer_ready(p, cores, c, drained) > cycle
+    issue = cores[c, _FRONT_CYCLE] > cycle
     cause = _IMBALANCE
-    for place in range(warps.shape[0]):
-        if warps[place, _AGE] >= 0:
-            cause = min(cause, _reason(warps[place], cycle, conflict, issue))
-    counters[cause] += until - cycle
+    for place in range(warps.shape[1]):
+        if warps[c, place, _AGE] >= 0:
+            cause = min(cause, _reason(warps, c, place, cycle, conflict, issue))
+    out[c, cause] += until - cycle
 
 
 @jit
@@ -194,52 +193,53 @@ def _first_step(p, groups_a, groups_b, tile_m, tile_n, slab, step):
 
 
 @jit
-def _finish_slab(p, core, warp, groups_a, groups_b, cycle):
+def _finish_slab(p, cores, c, warps, w, groups_a, groups_b, cycle):
     """Begin the warp's next slab, or meet the CTA where a stage ends, or drain; `cycle` is the first one after."""
-    stage = (warp[_CURRENT] + 1) // p[_P_STAGE]
-    warp[_REPETITION] = 0
-    if warp[_NEXT] < 0:
-        warp[_FINISHED] = cycle
+    stage = (warps[c, w, _CURRENT] + 1) // p[_P_STAGE]
+    warps[c, w, _REPETITION] = 0
+    if warps[c, w, _NEXT] < 0:
+        warps[c, w, _FINISHED] = cycle
         last_sum = cycle - 1 + p[_P_LATENCY]
         if p[_P_DRAIN]:
-            core[_DRAIN] = max(last_sum, core[_DRAIN]) + -(-warp[_TILE_WORDS] // p[_P_DRAIN])
-            warp[_DONE] = core[_DRAIN]
+            cores[c, _DRAIN] = max(last_sum, cores[c, _DRAIN]) + -(-warps[c, w, _TILE_WORDS] // p[_P_DRAIN])
+            warps[c, w, _DONE] = cores[c, _DRAIN]
         else:
-            warp[_DONE] = last_sum
+            warps[c, w, _DONE] = last_sum
         return
-    warp[_CURRENT] = warp[_NEXT]
-    warp[_READY] = warp[_NEXT_READY]
-    warp[_LATE] = warp[_NEXT_LATE]
-    warp[_NEXT] = _next_slab(p, groups_a, groups_b, warp[_TILE_M], warp[_TILE_N], warp[_CURRENT] + 1)
-    warp[_NEXT_READY] = _NEVER
-    warp[_STEP], _ = _first_step(p, groups_a, groups_b, warp[_TILE_M], warp[_TILE_N], warp[_CURRENT], 0)
-    if p[_P_BARRIER] >= 0 and (warp[_CURRENT] + 1) // p[_P_STAGE] > stage:
-        warp[_ARRIVED] = cycle
-    elif warp[_NEXT] >= 0:
-        warp[_FETCH_AT] = cycle
+    slab, tile_m, tile_n = warps[c, w, _NEXT], warps[c, w, _TILE_M], warps[c, w, _TILE_N]
+    warps[c, w, _CURRENT] = slab
+    warps[c, w, _READY] = warps[c, w, _NEXT_READY]
+    warps[c, w, _LATE] = warps[c, w, _NEXT_LATE]
+    warps[c, w, _NEXT] = _next_slab(p, groups_a, groups_b, tile_m, tile_n, slab + 1)
+    warps[c, w, _NEXT_READY] = _NEVER
+    warps[c, w, _STEP], _ = _first_step(p, groups_a, groups_b, tile_m, tile_n, slab, 0)
+    if p[_P_BARRIER] >= 0 and (slab + 1) // p[_P_STAGE] > stage:
+        warps[c, w, _ARRIVED] = cycle
+    elif warps[c, w, _NEXT] >= 0:
+        warps[c, w, _FETCH_AT] = cycle
 
 
 @jit
-def _take(p, core, free, drained, bank_of, bits_a, bits_b, i, j, products, cycle, scratch):
+def _take(p, cores, c, free, drained, bank_of, bits_a, bits_b, i, j, products, cycle, scratch):
     """Send the products of group i of A by group j of B to the accumulator buffer."""
     if p[_P_BUFFER] == _WORDS:
         rate = p[_P_WORDS]
-        if core[_BUFFER_CYCLE] < cycle:
-            core[_BUFFER_CYCLE] = cycle
-            core[_BUFFER_WORD] = 0
-        word = core[_BUFFER_WORD] + products
+        if cores[c, _BUFFER_CYCLE] < cycle:
+            cores[c, _BUFFER_CYCLE] = cycle
+            cores[c, _BUFFER_WORD] = 0
+        word = cores[c, _BUFFER_WORD] + products
         while word >= rate:
             word -= rate
-            core[_BUFFER_CYCLE] += 1
-        core[_BUFFER_WORD] = word
+            cores[c, _BUFFER_CYCLE] += 1
+        cores[c, _BUFFER_WORD] = word
     elif p[_P_BUFFER] == _BANKED:
-        _take_banked(p, core, free, drained, bank_of, bits_a, bits_b, i, j, cycle, scratch)
+        _take_banked(p, cores, c, free, drained, bank_of, bits_a, bits_b, i, j, cycle, scratch)
 
 
 @jit
-def _take_banked(p, core, free, drained, bank_of, bits_a, bits_b, i, j, cycle, scratch):
+def _take_banked(p, cores, c, free, drained, bank_of, bits_a, bits_b, i, j, cycle, scratch):
     """Count the accesses of each bank, product by product, and move the banks on."""
-    n_banks = free.shape[0]
+    n_banks = free.shape[1]
     scratch[:] = 0
     one = np.uint64(1)
     row_from, row_to = i * p[_P_M_INST], (i + 1) * p[_P_M_INST]
@@ -263,23 +263,23 @@ def _take_banked(p, core, free, drained, bank_of, bits_a, bits_b, i, j, cycle, s
     ports = p[_P_ACCESSES]
     for bank in range(n_banks):
         if scratch[bank]:
-            free[bank] = max(free[bank], cycle) + (scratch[bank] + ports - 1) // ports
-            last = max(last, free[bank])
-    ring = core[_RING]
-    previous = drained[ring - 1 if ring > 0 else p[_P_WINDOW] - 1]
-    drained[ring] = max(last, previous)
-    core[_RING] = ring + 1 if ring + 1 < p[_P_WINDOW] else 0
+            free[c, bank] = max(free[c, bank], cycle) + (scratch[bank] + ports - 1) // ports
+            last = max(last, free[c, bank])
+    ring = cores[c, _RING]
+    previous = drained[c, ring - 1 if ring > 0 else p[_P_WINDOW] - 1]
+    drained[c, ring] = max(last, previous)
+    cores[c, _RING] = ring + 1 if ring + 1 < p[_P_WINDOW] else 0
 
 
 @jit
 def _run_slab(
-    p, core, warp, free, drained, bank_of, counters, ones_a, ones_b, groups_a, groups_b, bits_a, bits_b,
+    p, cores, c, warps, w, free, drained, bank_of, out, ones_a, ones_b, groups_a, groups_b, bits_a, bits_b,
     scratch, single,
 ):  # fmt: skip
     """Issue the warp's outer products from its local time on: to the end of its slab, or one of them."""
-    cycle = core[_LOCAL]
-    tile_m, tile_n, slab = warp[_TILE_M], warp[_TILE_N], warp[_CURRENT]
-    step, repetition = warp[_STEP], warp[_REPETITION]
+    cycle = cores[c, _LOCAL]
+    tile_m, tile_n, slab = warps[c, w, _TILE_M], warps[c, w, _TILE_N], warps[c, w, _CURRENT]
+    step, repetition = warps[c, w, _STEP], warps[c, w, _REPETITION]
     begin = slab * p[_P_K_SLAB]
     m_inst, n_inst, interval = p[_P_M_INST], p[_P_N_INST], p[_P_INTERVAL]
     grid = p[_P_GRID_A] * p[_P_GRID_B]
@@ -291,29 +291,30 @@ def _run_slab(
         i, j = repetition // g_b, repetition % g_b
         while repetition < n:
             # Blocked cycles before this issue: pipe, then buffer, then front end.
-            buffer_at = _buffer_ready(p, core, drained)
-            at = max(cycle, core[_PIPE], buffer_at, core[_FRONT_CYCLE])
+            buffer_at = _buffer_ready(p, cores, c, drained)
+            at = max(cycle, cores[c, _PIPE], buffer_at, cores[c, _FRONT_CYCLE])
             if at > cycle:
-                busy_to = min(max(core[_PIPE], cycle), at)
-                counters[_BUSY] += busy_to - cycle
+                busy_to = min(max(cores[c, _PIPE], cycle), at)
+                out[c, _BUSY] += busy_to - cycle
                 conflict_to = min(max(buffer_at, busy_to), at)
-                counters[_CONFLICT] += conflict_to - busy_to
-                counters[_ISSUE] += at - conflict_to
+                out[c, _CONFLICT] += conflict_to - busy_to
+                out[c, _ISSUE] += at - conflict_to
                 cycle = at
             products = min(m_inst, n_a - i * m_inst) * min(n_inst, n_b - j * n_inst)
             _take(
-                p, core, free, drained, bank_of, bits_a[tile_m, k], bits_b[tile_n, k], i, j, products, cycle, scratch
-            )
-            counters[_OHMMA] += 1
-            counters[_PRODUCTS] += products
-            core[_PIPE] = cycle + interval
-            _charge(core, interval * _MILLI, cycle)
+                p, cores, c, free, drained, bank_of, bits_a[tile_m, k], bits_b[tile_n, k], i, j,
+                products, cycle, scratch,
+            )  # fmt: skip
+            out[c, _OHMMA] += 1
+            out[c, _PRODUCTS] += products
+            cores[c, _PIPE] = cycle + interval
+            _charge(cores, c, interval * _MILLI, cycle)
             repetition += 1
             j += 1
             if j == g_b:
                 j = 0
                 i += 1
-            counters[_BUSY] += 1
+            out[c, _BUSY] += 1
             cycle += 1
             if single and repetition < n:
                 break
@@ -326,162 +327,158 @@ def _run_slab(
         for passed in range(step + 1, following):
             executed = np.int64(groups_a[tile_m, begin + passed]) * np.int64(groups_b[tile_n, begin + passed])
             cost += (grid - executed) * p[_P_SKIPPED]
-        _charge(core, cost, cycle - 1)
+        _charge(cores, c, cost, cycle - 1)
         step = following
         if step == length:
-            warp[_STEP] = step
-            _finish_slab(p, core, warp, groups_a, groups_b, cycle)
-            core[_LOCAL] = cycle
-            core[_ACCOUNTED] = cycle
+            warps[c, w, _STEP] = step
+            _finish_slab(p, cores, c, warps, w, groups_a, groups_b, cycle)
+            cores[c, _LOCAL] = cycle
+            cores[c, _ACCOUNTED] = cycle
             return
         if single:
             break
-    warp[_STEP] = step
-    warp[_REPETITION] = repetition
-    core[_LOCAL] = cycle
-    core[_ACCOUNTED] = cycle
+    warps[c, w, _STEP] = step
+    warps[c, w, _REPETITION] = repetition
+    cores[c, _LOCAL] = cycle
+    cores[c, _ACCOUNTED] = cycle
 
 
 @jit
-def _run_slab_streaming(p, core, warp, counters, ones_a, ones_b, groups_a, groups_b):
-    """Do what `_run_slab` does, to the end of the slab, for a buffer that is not banked: state in registers."""
-    cycle = core[_LOCAL]
-    pipe = core[_PIPE]
-    front_cycle, front_milli = core[_FRONT_CYCLE], core[_FRONT_MILLI]
-    buffer_cycle, buffer_word = core[_BUFFER_CYCLE], core[_BUFFER_WORD]
-    limited = p[_P_BUFFER] == _WORDS
-    rate = p[_P_WORDS]
-    m_inst, n_inst, interval = p[_P_M_INST], p[_P_N_INST], p[_P_INTERVAL]
+def _run_slab_streaming(p, cores, c, warps, w, out, ones_a, ones_b, groups_a, groups_b):
+    """Do what `_run_slab` does, to the end of the slab, for an interval of 1 and a buffer that is not banked.
+
+    Kept in registers: `backlog`, the words that the buffer still has to add at `cycle`.  Within a step only
+    the buffer can delay an outer product: the pipe is free a cycle after each, the front end asks for its
+    time between steps.
+    """
+    cycle = cores[c, _LOCAL]
+    front_cycle, front_milli = cores[c, _FRONT_CYCLE], cores[c, _FRONT_MILLI]
+    rate = p[_P_WORDS] if p[_P_BUFFER] == _WORDS else np.int64(2**40)
+    backlog = max((cores[c, _BUFFER_CYCLE] - cycle) * rate + cores[c, _BUFFER_WORD], 0)
+    m_inst, n_inst = p[_P_M_INST], p[_P_N_INST]
     step_milli, skipped_milli = p[_P_STEP], p[_P_SKIPPED]
     grid = p[_P_GRID_A] * p[_P_GRID_B]
-    row_a, row_b = ones_a[warp[_TILE_M]], ones_b[warp[_TILE_N]]
-    row_groups_a, row_groups_b = groups_a[warp[_TILE_M]], groups_b[warp[_TILE_N]]
-    begin = warp[_CURRENT] * p[_P_K_SLAB]
+    tile_m, tile_n = warps[c, w, _TILE_M], warps[c, w, _TILE_N]
+    begin = warps[c, w, _CURRENT] * p[_P_K_SLAB]
     end = min(begin + p[_P_K_SLAB], p[_P_K])
-    first = begin + warp[_STEP]
-    busy = conflict = issue = issued = made = np.int64(0)
-    for k in range(first, end):
-        g_a, g_b = np.int64(row_groups_a[k]), np.int64(row_groups_b[k])
+    start = cycle
+    conflict = issue = issued = made = np.int64(0)
+    for k in range(begin + warps[c, w, _STEP], end):
+        g_a, g_b = np.int64(groups_a[tile_m, k]), np.int64(groups_b[tile_n, k])
         n = g_a * g_b
         cost = (grid - n) * skipped_milli
         if n > 0:
-            n_a, n_b = np.int64(row_a[k]), np.int64(row_b[k])
+            n_a, n_b = np.int64(ones_a[tile_m, k]), np.int64(ones_b[tile_n, k])
             cost += step_milli
             issued += n
             made += n_a * n_b
-            height = m_inst
+            # Before the first outer product of the step: the buffer, then the front end.
+            waited = np.int64(0)
+            while backlog >= rate:
+                backlog -= rate
+                waited += 1
+            conflict += waited
+            cycle += waited
+            if front_cycle > cycle:
+                waited = front_cycle - cycle
+                issue += waited
+                cycle = front_cycle
+                backlog = max(backlog - waited * rate, 0)
+            elif front_cycle < cycle:
+                front_milli = 0
+            last_height = n_a - (g_a - 1) * m_inst
+            last_width = n_b - (g_b - 1) * n_inst
             for i in range(g_a):
-                if i == g_a - 1:
-                    height = n_a - i * m_inst
-                width = n_inst
+                height = m_inst if i < g_a - 1 else last_height
                 for j in range(g_b):
-                    if j == g_b - 1:
-                        width = n_b - j * n_inst
-                    # Blocked cycles before this issue: pipe, then buffer, then front end.
-                    if pipe > cycle:
-                        busy += pipe - cycle
-                        cycle = pipe
-                    if buffer_cycle > cycle:
-                        conflict += buffer_cycle - cycle
-                        cycle = buffer_cycle
-                    if front_cycle > cycle:
-                        issue += front_cycle - cycle
-                        cycle = front_cycle
-                    if limited:
-                        if buffer_cycle < cycle:
-                            buffer_cycle = cycle
-                            buffer_word = 0
-                        buffer_word += height * width
-                        while buffer_word >= rate:
-                            buffer_word -= rate
-                            buffer_cycle += 1
-                    if front_cycle < cycle:
+                    width = n_inst if j < g_b - 1 else last_width
+                    while backlog >= rate:
+                        backlog -= rate
+                        conflict += 1
+                        cycle += 1
                         front_milli = 0
-                    front_cycle = cycle + interval
-                    pipe = cycle + interval
-                    busy += 1
+                    backlog = max(backlog + height * width - rate, 0)
                     cycle += 1
+            front_cycle = cycle
         if cost > 0:
-            # `front_cycle` is not behind the last issue, so that nothing is lost.
             front_milli += cost
             if front_milli >= _MILLI:
                 front_cycle += front_milli // _MILLI
                 front_milli %= _MILLI
-    counters[_BUSY] += busy
-    counters[_CONFLICT] += conflict
-    counters[_ISSUE] += issue
-    counters[_OHMMA] += issued
-    counters[_PRODUCTS] += made
-    core[_PIPE] = pipe
-    core[_FRONT_CYCLE] = front_cycle
-    core[_FRONT_MILLI] = front_milli
-    core[_BUFFER_CYCLE] = buffer_cycle
-    core[_BUFFER_WORD] = buffer_word
-    core[_LOCAL] = cycle
-    core[_ACCOUNTED] = cycle
-    warp[_REPETITION] = 0
-    _finish_slab(p, core, warp, groups_a, groups_b, cycle)
+    out[c, _CONFLICT] += conflict
+    out[c, _ISSUE] += issue
+    out[c, _BUSY] += cycle - start - conflict - issue
+    out[c, _OHMMA] += issued
+    out[c, _PRODUCTS] += made
+    cores[c, _PIPE] = cycle
+    cores[c, _FRONT_CYCLE] = front_cycle
+    cores[c, _FRONT_MILLI] = front_milli
+    cores[c, _BUFFER_CYCLE] = cycle + backlog // rate
+    cores[c, _BUFFER_WORD] = backlog % rate
+    cores[c, _LOCAL] = cycle
+    cores[c, _ACCOUNTED] = cycle
+    warps[c, w, _REPETITION] = 0
+    _finish_slab(p, cores, c, warps, w, groups_a, groups_b, cycle)
 
 
 @jit
 def _decide(
-    p, core, warps, free, drained, bank_of, counters, ones_a, ones_b, groups_a, groups_b, slab_a, slab_b,
+    p, cores, c, warps, free, drained, bank_of, out, ones_a, ones_b, groups_a, groups_b, slab_a, slab_b,
     bits_a, bits_b, scratch,
 ):  # fmt: skip
     """Go on from a sub-core's local time: issue, or find the next cycle in which something changes."""
-    cycle = core[_LOCAL]
-    _account(p, core, warps, drained, counters, cycle)
-    _serve(p, core, warps, counters, slab_a, slab_b, cycle)
-    n = warps.shape[0]
-    buffer_at = _buffer_ready(p, core, drained)
-    open_at = max(core[_PIPE], buffer_at, core[_FRONT_CYCLE])
+    cycle = cores[c, _LOCAL]
+    _account(p, cores, c, warps, drained, out, cycle)
+    _serve(p, cores, c, warps, out, slab_a, slab_b, cycle)
+    n = warps.shape[1]
+    buffer_at = _buffer_ready(p, cores, c, drained)
+    open_at = max(cores[c, _PIPE], buffer_at, cores[c, _FRONT_CYCLE])
     following = _NEVER
-    if core[_PIPE] > cycle:
-        following = min(following, core[_PIPE])
+    if cores[c, _PIPE] > cycle:
+        following = min(following, cores[c, _PIPE])
     if buffer_at > cycle:
         following = min(following, buffer_at)
-    if core[_FRONT_CYCLE] > cycle:
-        following = min(following, core[_FRONT_CYCLE])
+    if cores[c, _FRONT_CYCLE] > cycle:
+        following = min(following, cores[c, _FRONT_CYCLE])
     chosen = -1
-    place = core[_LAST] if p[_P_GREEDY] else core[_LAST] + 1
+    w = cores[c, _LAST] if p[_P_GREEDY] else cores[c, _LAST] + 1
     for _ in range(n):
-        if place >= n:
-            place = 0
-        warp = warps[place]
-        if warp[_AGE] >= 0:
-            if cycle < warp[_FETCH_AT] < following:
-                following = warp[_FETCH_AT]
-            if warp[_FINISHED] >= 0:
-                if cycle < warp[_DONE] < following:
-                    following = warp[_DONE]
-            elif warp[_ARRIVED] < 0:
-                at = max(warp[_RELEASED], warp[_C_READY])
-                if cycle < warp[_RELEASED] < following:
-                    following = warp[_RELEASED]
-                if cycle < warp[_C_READY] < following:
-                    following = warp[_C_READY]
-                if cycle < warp[_READY] < following:
-                    following = warp[_READY]
-                if max(at, warp[_READY]) <= cycle and open_at <= cycle:
+        if w >= n:
+            w = 0
+        if warps[c, w, _AGE] >= 0:
+            if cycle < warps[c, w, _FETCH_AT] < following:
+                following = warps[c, w, _FETCH_AT]
+            if warps[c, w, _FINISHED] >= 0:
+                if cycle < warps[c, w, _DONE] < following:
+                    following = warps[c, w, _DONE]
+            elif warps[c, w, _ARRIVED] < 0:
+                at = max(warps[c, w, _RELEASED], warps[c, w, _C_READY])
+                if cycle < warps[c, w, _RELEASED] < following:
+                    following = warps[c, w, _RELEASED]
+                if cycle < warps[c, w, _C_READY] < following:
+                    following = warps[c, w, _C_READY]
+                if cycle < warps[c, w, _READY] < following:
+                    following = warps[c, w, _READY]
+                if max(at, warps[c, w, _READY]) <= cycle and open_at <= cycle:
                     if not p[_P_GREEDY]:
                         if chosen < 0:
-                            chosen = place
-                    elif place == core[_LAST]:
-                        chosen = place
+                            chosen = w
+                    elif w == cores[c, _LAST]:
+                        chosen = w
                         break
-                    elif chosen < 0 or warp[_AGE] < warps[chosen, _AGE]:
-                        chosen = place
-        place += 1
+                    elif chosen < 0 or warps[c, w, _AGE] < warps[c, chosen, _AGE]:
+                        chosen = w
+        w += 1
     if chosen < 0:
-        core[_LOCAL] = following
+        cores[c, _LOCAL] = following
         return -1
-    core[_LAST] = chosen
+    cores[c, _LAST] = chosen
     single = not p[_P_GREEDY] or p[_P_SHARED_ISSUE]
-    if not single and p[_P_BUFFER] != _BANKED:
-        _run_slab_streaming(p, core, warps[chosen], counters, ones_a, ones_b, groups_a, groups_b)
+    if not single and p[_P_BUFFER] != _BANKED and p[_P_INTERVAL] == 1:
+        _run_slab_streaming(p, cores, c, warps, chosen, out, ones_a, ones_b, groups_a, groups_b)
         return chosen
     _run_slab(
-        p, core, warps[chosen], free, drained, bank_of, counters, ones_a, ones_b, groups_a, groups_b, bits_a, bits_b,
+        p, cores, c, warps, chosen, free, drained, bank_of, out, ones_a, ones_b, groups_a, groups_b, bits_a, bits_b,
         scratch, single,
     )  # fmt: skip
     return chosen
@@ -498,6 +495,7 @@ def _sm(
     n_places = -(-n_slots * cta_warps // n_cores)
     warps = np.zeros((n_cores, n_places, _N_WARP), np.int64)
     warps[:, :, _AGE] = -1
+    warps[:, :, _FETCH_AT] = _NEVER
     cores = np.zeros((n_cores, _N_SUB_CORE), np.int64)
     cores[:, _LOCAL] = _NEVER
     free = np.zeros((n_cores, n_banks), np.int64)
@@ -505,6 +503,8 @@ def _sm(
     scratch = np.zeros(n_banks, np.int64)
     cta_of = np.full(n_slots, -1, np.int64)
     retire_at = np.full(n_slots, _NEVER, np.int64)
+    present = np.zeros(n_slots, np.int64)  # warps of the CTA
+    there = np.zeros(n_slots, np.int64)  # of them, those that wait at a barrier or have finished
     next_cta = first
     total = np.int64(0)
     for slot in range(n_slots):
@@ -520,7 +520,7 @@ def _sm(
                 least = core
         if now <= cores[least, _LOCAL]:
             for core in range(n_cores):
-                _account(p, cores[core], warps[core], drained[core], out[core], now)
+                _account(p, cores, core, warps, drained, out, now)
             for slot in range(n_slots):
                 while retire_at[slot] == now:
                     retire_at[slot] = _NEVER
@@ -536,6 +536,7 @@ def _sm(
                     cta_of[slot] = cta
                     all_done = now
                     unfinished = 0
+                    present[slot] = warp_offsets[cta + 1] - warp_offsets[cta]
                     for i in range(warp_offsets[cta], warp_offsets[cta + 1]):
                         number = slot * cta_warps + warp_index[i]
                         core = cores[number % n_cores]
@@ -573,6 +574,7 @@ def _sm(
                             warp[_STEP], _ = _first_step(
                                 p, groups_a, groups_b, tile_m[i], tile_n[i], warp[_CURRENT], 0
                             )
+                    there[slot] = present[slot] - unfinished
                     if unfinished == 0:
                         retire_at[slot] = all_done
             for core in range(n_cores):
@@ -584,55 +586,48 @@ def _sm(
             continue
 
         place = _decide(
-            p, cores[least], warps[least], free[least], drained[least], bank_of, out[least], ones_a, ones_b,
+            p, cores, least, warps, free, drained, bank_of, out, ones_a, ones_b,
             groups_a, groups_b, slab_a, slab_b, bits_a, bits_b, scratch,
         )  # fmt: skip
         if place < 0 or (warps[least, place, _ARRIVED] < 0 and warps[least, place, _FINISHED] < 0):
             continue
         # A warp has come to a barrier or to its end: is its whole CTA there?
         slot = (place * n_cores + least) // cta_warps
+        there[slot] += 1
+        if there[slot] < present[slot]:
+            continue
         waiting = 0
-        all_there = True
         stage = _NEVER
         last = np.int64(0)
         done = np.int64(0)
-        present = 0
-        for w in range(cta_warps):
-            number = slot * cta_warps + w
-            warp = warps[number % n_cores, number // n_cores]
-            if warp[_AGE] < 0:
+        for number in range(slot * cta_warps, (slot + 1) * cta_warps):
+            core, w = number % n_cores, number // n_cores
+            if warps[core, w, _AGE] < 0:
                 continue
-            present += 1
-            if warp[_FINISHED] >= 0:
-                last = max(last, warp[_FINISHED])
-                done = max(done, warp[_DONE])
-            elif warp[_ARRIVED] >= 0:
-                waiting += 1
-                last = max(last, warp[_ARRIVED])
-                stage = min(stage, (warp[_CURRENT] + 1) // p[_P_STAGE])
+            if warps[core, w, _FINISHED] >= 0:
+                last = max(last, warps[core, w, _FINISHED])
+                done = max(done, warps[core, w, _DONE])
             else:
-                all_there = False
-        if not all_there:
-            continue
+                waiting += 1
+                last = max(last, warps[core, w, _ARRIVED])
+                stage = min(stage, (warps[core, w, _CURRENT] + 1) // p[_P_STAGE])
         if waiting == 0:
             retire_at[slot] = done
             continue
-        at = max(last, last + p[_P_BARRIER] + p[_P_BARRIER_WARP] * present)
-        for w in range(cta_warps):
-            number = slot * cta_warps + w
-            core = cores[number % n_cores]
-            warp = warps[number % n_cores, number // n_cores]
+        at = last + p[_P_BARRIER] + p[_P_BARRIER_WARP] * present[slot]
+        for number in range(slot * cta_warps, (slot + 1) * cta_warps):
+            core, w = number % n_cores, number // n_cores
             if (
-                warp[_AGE] >= 0
-                and warp[_FINISHED] < 0
-                and warp[_ARRIVED] >= 0
-                and (warp[_CURRENT] + 1) // p[_P_STAGE] == stage
+                warps[core, w, _AGE] >= 0
+                and warps[core, w, _ARRIVED] >= 0
+                and (warps[core, w, _CURRENT] + 1) // p[_P_STAGE] == stage
             ):
-                warp[_ARRIVED] = -1
-                warp[_RELEASED] = at
-                if warp[_NEXT] >= 0:
-                    warp[_FETCH_AT] = at
-                core[_LOCAL] = min(core[_LOCAL], max(at, core[_ACCOUNTED]))
+                warps[core, w, _ARRIVED] = -1
+                warps[core, w, _RELEASED] = at
+                there[slot] -= 1
+                if warps[core, w, _NEXT] >= 0:
+                    warps[core, w, _FETCH_AT] = at
+                cores[core, _LOCAL] = min(cores[core, _LOCAL], max(at, cores[core, _ACCOUNTED]))
 
     for core in range(n_cores):
         out[core, _CYCLES] = total

@@ -1,0 +1,39 @@
+"""What timing a lowered problem returns, whichever engine counted it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+EngineName = Literal["numba", "reference"]
+
+
+@dataclass(frozen=True)
+class Timing:
+    """Where the cycles of one run went.
+
+    Parameters
+    ----------
+    cycles : int
+        Cycles until the last sub-core is done.
+    sub_cores : int
+        Sub-cores of the machine.
+    stalls : dict of str to int
+        Sub-core cycles by cause, tensor_busy included; they sum to cycles * sub_cores.
+    instructions : dict of str to int
+        Issued instructions by mnemonic.
+    products : int
+        Products of non-zero operands that data-dependent instructions computed.
+    resident_warps : int
+        Warps that each sub-core holds at a time.
+    model : str
+        What the cycles cover, in words.
+    """
+
+    cycles: int
+    sub_cores: int
+    stalls: dict[str, int]
+    instructions: dict[str, int]
+    products: int
+    resident_warps: int
+    model: str

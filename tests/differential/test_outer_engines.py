@@ -1,0 +1,95 @@
+"""The fast outer-product engine against its reference, and both against an oracle written from the definitions."""
+
+from __future__ import annotations
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+from outer import Case, case, cases
+
+from stcsim.machine import outer_reference
+from stcsim.machine.kernels import outer
+from stcsim.machine.outer_record import FIRST_CAUSE, LAST_CAUSE, Buffer, OuterCounter
+
+
+@given(cases())
+def test_both_engines_count_the_same(drawn: Case) -> None:
+    want = outer_reference.simulate(drawn.model, drawn.work)
+    got = outer.simulate(drawn.model, drawn.work, drawn.ones_a, drawn.ones_b)
+    np.testing.assert_array_equal(got, want)
+
+
+@given(cases())
+def test_counters_do_not_depend_on_threads(drawn: Case) -> None:
+    one, two = (
+        outer.simulate(drawn.model, drawn.work, drawn.ones_a, drawn.ones_b, threads) for threads in (1, 2)
+    )
+    np.testing.assert_array_equal(one, two)
+
+
+@given(cases())
+def test_causes_tile_the_time_of_every_sub_core(drawn: Case) -> None:
+    counters = outer.simulate(drawn.model, drawn.work, drawn.ones_a, drawn.ones_b)
+    causes = counters[..., FIRST_CAUSE : LAST_CAUSE + 1].sum(axis=-1)
+    np.testing.assert_array_equal(causes, counters[..., OuterCounter.CYCLES])
+
+
+@given(cases())
+def test_executed_outer_products_and_products_are_those_of_the_bitmaps(drawn: Case) -> None:
+    counters = outer.simulate(drawn.model, drawn.work, drawn.ones_a, drawn.ones_b)
+    issued = products = 0
+    for i, j in zip(drawn.work.tile_m, drawn.work.tile_n, strict=True):
+        a, b = drawn.ones_a[i].astype(int), drawn.ones_b[j].astype(int)
+        issued += int((np.ceil(a / drawn.model.m_inst) * np.ceil(b / drawn.model.n_inst)).sum())
+        products += int((a * b).sum())
+    assert counters[..., OuterCounter.OHMMA].sum() == issued
+    assert counters[..., OuterCounter.PRODUCTS].sum() == products
+
+
+def oracle(drawn: Case) -> int:
+    """Cycles from the first issue to the last of one warp whose buffer is banked, and nothing else binds.
+
+    Written from the definition of the window, not from the engines: an outer product issues when fewer
+    than w earlier ones are undrained; each bank serves its accesses in order of arrival; an outer product
+    is drained with the last of its accesses, and not before earlier ones.
+    """
+    model, work = drawn.model, drawn.work
+    free = dict.fromkeys(range(model.n_banks), 0)
+    drained: list[int] = []
+    now = 0
+    for k in range(model.k):
+        rows = [r for r in range(64) if int(work.bits_a[0, k]) >> r & 1]
+        columns = [c for c in range(64) if int(work.bits_b[0, k]) >> c & 1]
+        for i in range(0, len(rows), model.m_inst):
+            for j in range(0, len(columns), model.n_inst):
+                while sum(at > now for at in drained) >= model.window:
+                    now += 1
+                hits: dict[int, int] = {}
+                for r in rows[i : i + model.m_inst]:
+                    for c in columns[j : j + model.n_inst]:
+                        bank = int(model.bank_of[r, c])
+                        hits[bank] = hits.get(bank, 0) + 1
+                for bank, count in hits.items():
+                    free[bank] = max(free[bank], now) + -(-count // model.accesses_per_cycle)
+                drained.append(max([free[bank] for bank in hits] + drained[-1:]))
+                now += 1
+    return now
+
+
+@given(
+    seed=st.integers(0, 2**32 - 1), density_a=st.sampled_from([0.1, 0.5, 1.0]), density_b=st.sampled_from([0.1, 0.5, 1.0]),
+    banks=st.sampled_from([8, 32, 128]), window=st.integers(1, 4), ports=st.integers(1, 2), random_map=st.booleans(),
+)  # fmt: skip
+def test_banks_and_windows_agree_with_an_oracle(
+    seed: int, density_a: float, density_b: float, banks: int, window: int, ports: int, random_map: bool
+) -> None:
+    rng = np.random.default_rng(seed)
+    mask_a, mask_b = rng.random((32, 20)) < density_a, rng.random((20, 32)) < density_b
+    row, column = np.arange(32)[:, None], np.arange(32)[None, :]
+    by_rule = (row % 8) * 16 + column % 16
+    bank_of = rng.integers(0, banks, (32, 32)) if random_map else by_rule % banks
+    drawn = case([mask_a], [mask_b], [(0, 0)], buffer=int(Buffer.BANKED), bank_of=bank_of, n_banks=banks,
+                 window=window, accesses_per_cycle=ports)  # fmt: skip
+    counters = outer.simulate(drawn.model, drawn.work, drawn.ones_a, drawn.ones_b)[0, 0]
+    issued = counters[OuterCounter.TENSOR_BUSY] + counters[OuterCounter.ACCUMULATOR_CONFLICT]
+    assert issued == oracle(drawn)
