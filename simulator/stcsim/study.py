@@ -22,10 +22,10 @@ from stcsim.config.workload import OperandSource, Workload
 from stcsim.errors import ConfigError, Problem, StcsimError, WorkloadError, must
 from stcsim.network import expand
 from stcsim.parallel import ordered
-from stcsim.problem import assemble, operand_shapes, run_workload
+from stcsim.problem import operand_shapes, run_workload
 from stcsim.resources import data_root
 from stcsim.result.result import Result
-from stcsim.run import Gemms, Settings, require_compatible
+from stcsim.run import Settings, require_compatible
 from stcsim.workload.generation import GeneratorOptions
 from stcsim.workload.generator import generate, parse_options
 from stcsim.workload.operand import Operand
@@ -81,17 +81,6 @@ class LoadedStudy:
         """Every ASSUMED parameter of every machine and kernel of the study, each once."""
         every = [item for point in self.points for item in (*point.machine.assumed, *point.kernel.assumed)]
         return tuple({(item.file, item.path): item for item in every}.values())
-
-    def problem(self, index: int) -> Gemms:
-        """Make the operands of workload `index` and put them together.
-
-        Raises
-        ------
-        WorkloadError
-            If the shapes disagree with each other or with the study.
-        """
-        plan_a, plan_b = self.sources[index]
-        return assemble(self.study.workloads[index], plan_a.make(), plan_b.make())
 
     def varied(self, overrides: Sequence[str]) -> LoadedStudy:
         """Return this study with values of its own replaced; machines and kernels stay as they were read.
