@@ -370,3 +370,12 @@ def test_the_commands_of_the_tutorial_run_as_they_stand(
         assert ended.status == 0, f"{command}: {ended.err}"
     assert Path("out.csv").is_file()
     assert Path("out/report/speed_up.png").is_file()
+
+
+def test_results_that_lack_a_number_are_told_and_not_guessed(stcsim: Run, swept: Path) -> None:
+    with sqlite3.connect(swept / "results.sqlite") as store:
+        store.execute("UPDATE results SET content = replace(content, '\"cycles\": ', '\"cicles\": ')")
+    store.close()
+    ended = stcsim("results", "export", swept)
+    assert (ended.status, ended.out) == (2, "")
+    assert ended.err.startswith("result: must hold results of this version of stcsim, not of ")

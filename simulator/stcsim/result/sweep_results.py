@@ -16,7 +16,7 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
-from stcsim.errors import ConfigError, Problem, unknown
+from stcsim.errors import ConfigError, Problem, must, unknown
 from stcsim.result.result import Check, Result
 from stcsim.result.speed_up import speed_up
 from stcsim.result.store import Outcome, PlannedRun, Status, Store
@@ -206,14 +206,26 @@ class SweepResults:
 
 
 def parse_result(data: Mapping[str, Any]) -> Result:
-    """Return the result that `Result.to_json` wrote."""
-    values = {item.name: data[item.name] for item in fields(Result)}
+    """Return the result that `Result.to_json` wrote.
+
+    Raises
+    ------
+    ConfigError
+        If it lacks a number that results have now.
+    """
+    values = {item.name: data[item.name] for item in fields(Result) if item.name in data}
     values |= {
         "check": Check(**data["check"]),
         "notes": tuple(data["notes"]),
         "assumed": tuple(data["assumed"]),
     }
-    return Result(**values)
+    try:
+        return Result(**values)
+    except TypeError:
+        message = must(
+            "must hold results of this version of stcsim", f"of {data.get('version')}: run the sweep anew"
+        )
+        raise ConfigError(Problem(message, path="result")) from None
 
 
 def csv_text(rows: Sequence[Mapping[str, Any]]) -> str:
