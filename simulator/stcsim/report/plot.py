@@ -33,6 +33,7 @@ HATCHES = ("", "///", "...", "\\\\\\", "xx", "---", "++", "|||")
 """With the colours, so that grey prints can be read too."""
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
 BASELINE_COLOUR = "#7F7F7F"
+_PLAIN_DECADES = 4
 MOST_POINTS = 5
 """Points that a plot with bars compares."""
 _STYLE: Any = {
@@ -111,11 +112,14 @@ def legend_above(figure: Figure, axes: Axes, columns: int) -> None:
     )  # fmt: skip
 
 
-def readable_log(axis: Axis) -> None:
-    """Write the ticks of a logarithmic axis as plain numbers, 1, 2 and 5 of every decade."""
-    axis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
-    axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+def readable_log(axis: Axis, low: float, high: float) -> None:
+    """Mark a logarithmic axis from `low` to `high`: plain numbers over a few decades, powers of ten over many."""
     axis.set_minor_formatter(NullFormatter())
+    if high / low > 10**_PLAIN_DECADES:
+        axis.set_major_locator(LogLocator(numticks=7))
+        return
+    axis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0) if high / low < 10**1.5 else (1.0,)))
+    axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
 
 
 def chosen_points(results: SweepResults) -> list[PointSummary]:

@@ -79,9 +79,10 @@ def roofline(results: SweepResults) -> Plot | None:
             text = f"all multipliers busy: {roof:.4g} TMAC/s"
             axes.annotate(text, (0.01, roof), (0, 1), xycoords=("axes fraction", "data"),
                           textcoords="offset points", fontsize=6, va="bottom")  # fmt: skip
-        readable_log(axes.xaxis)
-        readable_log(axes.yaxis)
-        axes.set_ylim(min(row["useful_tmacs_per_second"] for row in table) / 1.6, max(roofs) * 2)
+        for axis, name in ((axes.xaxis, "useful_macs_per_byte"), (axes.yaxis, "useful_tmacs_per_second")):
+            values = [row[name] for row in table]
+            readable_log(axis, min(values), max(values))
+        axes.set_ylim(min(row["useful_tmacs_per_second"] for row in table) / 1.6, max(roofs) * 3)
         axes.set_xlabel("useful MACs per byte moved by CTAs (MAC/B)")
         axes.set_ylabel("useful rate (TMAC/s)")
         axes.grid(color="0.9", linewidth=0.5)
@@ -137,7 +138,7 @@ def pareto(results: SweepResults) -> Plot | None:
         largest, smallest = max(cost for _, cost, _ in drawn), min(cost for _, cost, _ in drawn)
         if smallest > 0 and largest / smallest > 8:
             axes.set_xscale("log")
-            readable_log(axes.xaxis)
+            readable_log(axes.xaxis, smallest, largest)
         else:
             axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,g}"))
         axes.margins(0.08, 0.12)

@@ -6,9 +6,20 @@ import json
 from dataclasses import dataclass
 from typing import Any
 
-from stcsim.report.plot import COLOURS, Plot, baseline_text, column_figure, legend_above, reference_point
+from stcsim.report.plot import (
+    COLOURS,
+    Plot,
+    baseline_text,
+    column_figure,
+    legend_above,
+    readable_log,
+    reference_point,
+)
 from stcsim.report.sweep_table import PointSummary, summarise
 from stcsim.result.sweep_results import SweepResults
+
+_LOG_FROM = 8
+"""Ratio of the largest to the smallest speed-up from which on the axis is logarithmic."""
 
 
 @dataclass(frozen=True)
@@ -108,9 +119,17 @@ def tornado(results: SweepResults) -> Plot | None:
         axes.set_ylim(len(bars) - 0.5, -0.5)
         low, high = min(swing.low for swing in bars), max(swing.high for swing in bars)
         longest = max(len(text) for swing in bars for text in (swing.low_value, swing.high_value))
-        room = (0.08 + 0.04 * longest) * (high - low) or 0.1 * centre
-        axes.set_xlim(low - room, high + room)
-        axes.set_xticks([tick for tick in axes.get_xticks() if max(0.0, low - room) <= tick <= high + room])
+        share = 0.08 + 0.04 * longest
+        if high > _LOG_FROM * low:
+            axes.set_xscale("log")
+            axes.set_xlim(low * (low / high) ** share, high * (high / low) ** share)
+            readable_log(axes.xaxis, low, high)
+        else:
+            room = share * (high - low) or 0.1 * centre
+            axes.set_xlim(low - room, high + room)
+            axes.set_xticks(
+                [tick for tick in axes.get_xticks() if max(0.0, low - room) <= tick <= high + room]
+            )
         axes.set_xlabel(f"geomean speed-up over base (x); reference {centre:.3g}x")
         axes.grid(axis="x", color="0.9", linewidth=0.5)
         legend_above(figure, axes, 2)
