@@ -25,6 +25,8 @@ _CAUSES = (
     "barrier", "prologue", "epilogue", "launch", "imbalance", "tail",
 )  # fmt: skip
 """Causes from the left: work, then what held a sub-core up, then what left it without work."""
+_IDLE = {"imbalance": "#969696", "tail": "#D9D9D9"}
+"""Colours of the causes that left a sub-core without work."""
 _LINE_CHARACTERS = 56
 """Characters of a tick label's size that fit side by side in a column."""
 _UTILIZATIONS = {
@@ -149,8 +151,8 @@ def cycle_breakdown(results: SweepResults) -> Plot | None:
             shares = [
                 100 * count / total if total else 0.0 for count, total in zip(counts, totals, strict=True)
             ]
-            axes.barh(range(len(groups)), shares, 0.72, left, color=COLOURS[i % len(COLOURS)],
-                      hatch=HATCHES[(i // len(COLOURS) + i) % len(HATCHES)], edgecolor="white", linewidth=0.3,
+            axes.barh(range(len(groups)), shares, 0.72, left, color=_IDLE.get(cause, COLOURS[i % len(COLOURS)]),
+                      hatch="" if cause in _IDLE else HATCHES[(i // len(COLOURS) + i) % len(HATCHES)], edgecolor="white", linewidth=0.3,
                       label=cause.replace("_", " "))  # fmt: skip
             left = [a + b for a, b in zip(left, shares, strict=True)]
             table += [

@@ -130,7 +130,7 @@ def tornado(results: SweepResults) -> Plot | None:
             axes.set_xticks(
                 [tick for tick in axes.get_xticks() if max(0.0, low - room) <= tick <= high + room]
             )
-        axes.set_xlabel(f"geomean speed-up over base (x); reference {centre:.3g}x")
+        axes.set_xlabel(f"geomean speed-up over base (x)\nreference: {centre:.3g}x")
         axes.grid(axis="x", color="0.9", linewidth=0.5)
         legend_above(figure, axes, 2)
     table = [
