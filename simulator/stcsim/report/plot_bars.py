@@ -151,9 +151,12 @@ def cycle_breakdown(results: SweepResults) -> Plot | None:
             shares = [
                 100 * count / total if total else 0.0 for count, total in zip(counts, totals, strict=True)
             ]
-            axes.barh(range(len(groups)), shares, 0.72, left, color=_IDLE.get(cause, COLOURS[i % len(COLOURS)]),
-                      hatch="" if cause in _IDLE else HATCHES[(i // len(COLOURS) + i) % len(HATCHES)], edgecolor="white", linewidth=0.3,
-                      label=cause.replace("_", " "))  # fmt: skip
+            colour, hatch = (
+                _IDLE.get(cause, COLOURS[i % len(COLOURS)]),
+                HATCHES[(i // len(COLOURS) + i) % len(HATCHES)],
+            )
+            axes.barh(range(len(groups)), shares, 0.72, left, color=colour, hatch="" if cause in _IDLE else hatch,
+                      edgecolor="white", linewidth=0.3, label=cause.replace("_", " "))  # fmt: skip
             left = [a + b for a, b in zip(left, shares, strict=True)]
             table += [
                 {"point": number, "bar": name.replace("\n", ", "), "cause": cause, "sub_core_cycles": count,
