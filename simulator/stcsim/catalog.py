@@ -205,7 +205,15 @@ def _assumptions(original: Document, document: Document) -> tuple[Assumption, ..
         if match is None or number not in by_line:
             continue
         path = min(by_line[number], key=len)
-        if document.get(path) == original.get(path):
-            value = original.get(path)
+        value = original.get(path)
+        if _holds(document, path, value):
             found.append(Assumption(Path(original.file).name, format_path(path), value, match[1]))
     return tuple(found)
+
+
+def _holds(document: Document, path: tuple[str | int, ...], value: object) -> bool:
+    """Tell whether the document still has this value; an override may have taken the key away."""
+    try:
+        return bool(document.get(path) == value)
+    except (KeyError, IndexError, TypeError):
+        return False

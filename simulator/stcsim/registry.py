@@ -47,7 +47,9 @@ class Registry(Generic[T]):
 
     def names(self) -> list[str]:
         """Return every known name, sorted."""
-        return sorted({*self._paths, *self._loaded, *(entry.name for entry in entry_points(group=self.group))})
+        return sorted(
+            {*self._paths, *self._loaded, *(entry.name for entry in entry_points(group=self.group))}
+        )
 
     def __iter__(self) -> Iterator[str]:
         return iter(self.names())

@@ -23,7 +23,9 @@ def data_root() -> Path:
     for root in (package / "data", package.parent.parent):
         if (root / "configs").is_dir() and (root / "isa").is_dir():
             return root
-    message = f"the data folders configs/ and isa/ of stcsim are neither in {package / 'data'} nor in a checkout"
+    message = (
+        f"the data folders configs/ and isa/ of stcsim are neither in {package / 'data'} nor in a checkout"
+    )
     raise FileNotFoundError(message)
 
 

@@ -49,5 +49,5 @@ def test_the_errors_that_the_readme_shows_are_the_ones_that_are_told(
     assert study is not None
     assert shown is not None
     monkeypatch.chdir(tmp_path)
-    Path("mine.yaml").write_text(study[1].replace("a100-sxm4-40gb", "a100-sxm4-40g"))
+    Path("mine.yaml").write_text(study[1].replace("density: 0.4", "densty: 0.4"))
     assert shown[1] in stcsim("run", "mine.yaml").err.splitlines()

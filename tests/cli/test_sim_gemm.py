@@ -11,6 +11,8 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from stcsim.catalog import shipped
+
 Run = Callable[..., Any]
 KERNELS = [
     ("v100", "hmma884_128x128x32"),
@@ -177,7 +179,7 @@ def test_a_k_that_is_no_multiple_of_four_is_padded_and_said(stcsim: Run) -> None
 
 ERRORS = [
     (["--machine", "dstc-v10", "--m", "1", "--n", "1", "--k", "1"],
-     "--machine: must be a known machine (a100-sxm4-40gb, dstc-a100, dstc-v100, h200-mma-sync, v100), not dstc-v10 "
+     f"--machine: must be a known machine ({', '.join(shipped('machine'))}), not dstc-v10 "
      "(did you mean dstc-v100?)"),
     (["--machine", "v100", "--m", "1", "--n", "1"], "--k: must be given, or come from a file"),
     (["--machine", "v100", "--m", "1", "--n", "1", "--k", "1", "--density-a", "70"],
@@ -191,8 +193,8 @@ ERRORS = [
     (["--machine", "v100", "--m", "1", "--n", "1", "--k", "1", "--kernel", "spwmma_128x128x32"],
      "kernel spwmma_128x128x32 on v100: datapath must be one that v100 has (inner_product), not outer_product"),
     (["--machine", "v100", "--m", "1", "--n", "1", "--k", "1", "--kernel", "spwma_128x128x32"],
-     "--kernel: must be a known kernel (hmma16816_128x128x32, hmma884_128x128x32, hmma_sp16832_128x128x64, "
-     "owmma_128x128x32, spwmma_128x128x32), not spwma_128x128x32 (did you mean spwmma_128x128x32?)"),
+     f"--kernel: must be a known kernel ({', '.join(shipped('kernel'))}), not spwma_128x128x32 "
+     "(did you mean spwmma_128x128x32?)"),
     (["--machine", "v100", "--m", "1", "--n", "1", "--k", "1", "--set", "machine.clok=1GHz"],
      "--set machine.clok=1GHz: must name a parameter of the machine (machine.PATH=VALUE) or of the kernel "
      "(kernel.PATH=VALUE)"),

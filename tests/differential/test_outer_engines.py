@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
-from outer import Case, case, cases
 
+from outer import Case, case, cases
 from stcsim.machine import outer_reference
 from stcsim.machine.kernels import outer
 from stcsim.machine.outer_record import FIRST_CAUSE, LAST_CAUSE, Buffer, OuterCounter
@@ -77,7 +77,8 @@ def oracle(drawn: Case) -> int:
 
 
 @given(
-    seed=st.integers(0, 2**32 - 1), density_a=st.sampled_from([0.1, 0.5, 1.0]), density_b=st.sampled_from([0.1, 0.5, 1.0]),
+    seed=st.integers(0, 2**32 - 1),
+    density_a=st.sampled_from([0.1, 0.5, 1.0]), density_b=st.sampled_from([0.1, 0.5, 1.0]),
     banks=st.sampled_from([8, 32, 128]), window=st.integers(1, 4), ports=st.integers(1, 2), random_map=st.booleans(),
 )  # fmt: skip
 def test_banks_and_windows_agree_with_an_oracle(

@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 import pytest
 from numpy.typing import NDArray
-from outer import Case, case
 
+from outer import Case, case
 from stcsim.machine import outer_reference
 from stcsim.machine.kernels import outer
 from stcsim.machine.outer_record import Buffer, OuterCounter

@@ -46,7 +46,13 @@ sim.add_command(loop)
     "--adapt", type=click.Choice(["error", "dense", "prune"]), default="error", show_default=True,
     help="What to do with an operand that does not satisfy the kernel's pattern.",
 )  # fmt: skip
-@click.option("--engine", type=click.Choice(["numba", "reference"]), default="numba", show_default=True)
+@click.option(
+    "--engine",
+    type=click.Choice(["numba", "reference", "analytic"]),
+    default="numba",
+    show_default=True,
+    help="Fast cycle engine, readable cycle engine, or closed forms.",
+)
 @click.option(
     "--check-tiles", type=click.IntRange(0), default=2, show_default=True, help="Warp tiles to check."
 )

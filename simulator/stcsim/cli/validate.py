@@ -8,6 +8,8 @@ from pathlib import Path
 
 import click
 
+from stcsim.cli.validate_dstc import fig21, sparseloop
+
 
 @click.group()
 def validate() -> None:
@@ -46,3 +48,7 @@ def h200(data: Path, only: tuple[str, ...], output: Path | None, as_json: bool) 
     except OSError as error:
         message = f"must be a file that can be written ({error.strerror})"
         raise ConfigError(Problem(message, str(output))) from None
+
+
+validate.add_command(fig21)
+validate.add_command(sparseloop)

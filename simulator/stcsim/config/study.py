@@ -19,7 +19,7 @@ from stcsim.errors import Problem, must
 
 Adapt = Literal["error", "dense", "prune"]
 SparseSide = Literal["as_given", "weight", "a", "b", "auto"]
-Engine = Literal["numba", "reference"]
+Engine = Literal["numba", "reference", "analytic"]
 
 
 class Target(Section):
@@ -63,7 +63,7 @@ class Study(Section):
         default=(),
         description="PATH=VALUE for machines and kernels, as --set: machine.clock=1.2GHz, kernel.stages=3.",
     )
-    engine: Engine = Field(default="numba", description="Cycle engine.")
+    engine: Engine = Field(default="numba", description="Cycle engine; analytic: closed forms for first looks.")
     check_tiles: NotNegative = Field(
         default=2,
         description="Warp tiles of each run whose values are executed and checked; 0 is shown as off.",

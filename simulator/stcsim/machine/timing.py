@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-EngineName = Literal["numba", "reference"]
+EngineName = Literal["numba", "reference", "analytic"]
+"""The fast cycle engine, the readable one that defines it, closed forms."""
 
 
 @dataclass(frozen=True)
