@@ -24,6 +24,8 @@ class CodeOp:
         Asynchronous copies and global loads: 128-byte lines that the warp touches.
     pending : int
         Waits for groups of copies: how many may be pending.
+    batch : int
+        Loads: those of one batch are waited for together, so they share a scoreboard counter.
     set_, step : int
         HMMA.884: set and step of the 16x16x16 product.
     """
@@ -34,6 +36,7 @@ class CodeOp:
     wavefronts: int = 0
     lines: int = 0
     pending: int = 0
+    batch: int = 0
     set_: int = 0
     step: int = 0
 

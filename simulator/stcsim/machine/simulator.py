@@ -14,7 +14,7 @@ from stcsim.config.machine import InstructionTiming, Machine
 from stcsim.errors import LoweringError, Problem, must, unknown
 from stcsim.isa import Accumulator, Instruction, Register
 from stcsim.lowering.lowered import Lowered
-from stcsim.machine import outer_simulator
+from stcsim.machine import analytic, outer_simulator, sm_simulator
 from stcsim.machine.datapaths import DATAPATHS
 from stcsim.machine.occupancy import resident_ctas
 from stcsim.machine.record import (
@@ -127,8 +127,8 @@ def simulate(lowered: Lowered, machine: Machine, engine: EngineName = "numba", t
     ----------
     lowered : Lowered
     machine : Machine
-    engine : "numba" or "reference"
-        The fast engine, or the readable one that defines it; both give the same counts.
+    engine : "numba", "reference" or "analytic"
+        The fast engine, or the readable one that defines it: both give the same counts.  Or closed forms.
     threads : int
         Threads of the fast engine; the result does not depend on it.
 
@@ -145,7 +145,15 @@ def simulate(lowered: Lowered, machine: Machine, engine: EngineName = "numba", t
         instruction = lowered.program.body[0].instruction
         _require_family(lowered.kernel, instruction)
         timing = _timing(machine, lowered.kernel, instruction.mnemonic)
+        if engine == "analytic":
+            return analytic.outer_product(lowered, machine, timing)
         return outer_simulator.simulate(lowered, machine, timing, engine, threads)
+    if engine == "analytic":
+        mnemonics = {op.instruction.mnemonic for op in lowered.program.body}
+        intervals = {name: _timing(machine, lowered.kernel, name).interval_cycles for name in mnemonics}
+        return analytic.inner_product(lowered, machine, intervals)
+    if sm_simulator.takes(lowered, machine):
+        return sm_simulator.simulate(lowered, machine, engine, threads)
     model = bind(lowered, machine)
     work = spread(lowered.grid, machine.sms, machine.sub_cores_per_sm)
     tiles = np.diff(work.offsets)

@@ -558,13 +558,15 @@ class Sm:
             return Cause.TENSOR_BUSY
         if issued is not None:
             return Cause.ISSUE
+        holding = set()
+        for warp in sub_core.warps:
+            if not warp.finished:
+                holding |= {cause for cause, holds in self.conditions(sub_core, warp).items() if holds}
+            elif not warp.has_drained(self.cycle):
+                holding.add(Cause.DEPENDENCY)
         for cause in CAUSES:
-            for warp in sub_core.warps:
-                if warp.finished:
-                    if cause == Cause.DEPENDENCY and not warp.has_drained(self.cycle):
-                        return cause
-                elif self.conditions(sub_core, warp).get(cause, False):
-                    return cause
+            if cause in holding:
+                return cause
         return Cause.IDLE
 
     def record(self, sub_core: SubCore, warp: Warp, instruction: Instruction) -> list[int] | None:

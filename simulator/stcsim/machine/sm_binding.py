@@ -21,10 +21,10 @@ T = TypeVar("T")
 _KINDS = {
     "LDSM": Kind.LOAD, "LDS": Kind.LOAD, "STS": Kind.STORE, "LDGSTS": Kind.COPY, "LDG": Kind.COPY,
     "LDGDEPBAR": Kind.COMMIT, "DEPBAR": Kind.WAIT_GROUPS, "BAR": Kind.BARRIER, "BRA": Kind.BRANCH,
-    "NOP": Kind.ISSUE_ONLY,
+    "STG": Kind.ISSUE_ONLY, "NOP": Kind.ISSUE_ONLY,
 }  # fmt: skip
 """Kinds by the first part of a mnemonic; SASS names as of sm_70 to sm_90.  Names that start with U run on the
-uniform datapath, which takes an issue slot and no integer pipe."""
+uniform datapath, which takes an issue slot and no integer pipe; a global store does as much, until there is an L2."""
 
 
 def sm_section(machine: Machine) -> Sm:

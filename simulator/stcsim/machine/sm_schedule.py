@@ -8,8 +8,8 @@ machine, whether its own compilers publish control codes or not:
 * at the end of a stretch of code (before the loop, the body) the last stall count lets all such results
   arrive: ptxas does so at every loop of data/h200/src/instr.cu (last mma to target: exactly the latency);
 * a wait longer than the largest stall count takes a NOP more;
-* results of unknown latency (loads, copies to registers) hold a counter: loads in turn all but the last one; the
-  last one protects registers that a memory instruction still reads from being written;
+* results of unknown latency (loads, copies to registers) hold a counter, that of their batch; the last counter
+  protects registers that a memory instruction still reads from being written;
 * a reader, and a writer of the same register, waits for the counter.
 
 Knows no cycle of any run: waits that the machine adds (busy pipes, full queues) are the engine's.
@@ -42,7 +42,6 @@ class _Scheduler:
     rows: list[IntArray] = field(default_factory=list)
     held_by: dict[int, int] = field(default_factory=dict)
     being_read: set[int] = field(default_factory=set)
-    counter_of: dict[int, int] = field(default_factory=dict)
 
     def stretch(self, ops: Sequence[CodeOp], *, branch_to: int | None = None, final: bool = False) -> None:
         """Append the rows of a stretch; `branch_to`: it is a loop's body; `final`: nothing follows."""
@@ -77,7 +76,7 @@ class _Scheduler:
             self.clear(waits)
             now, last = earliest, row
             if kind in (Kind.LOAD, Kind.COPY) and op.writes:
-                row[Column.WRITE_BARRIER] = counter = self.counter(op.writes[0])
+                row[Column.WRITE_BARRIER] = counter = op.batch % _PROTECTING
                 self.held_by |= dict.fromkeys(op.writes, counter)
             elif kind in (Kind.MMA, Kind.INTEGER):
                 done = now + int(row[Column.LATENCY])
@@ -128,10 +127,6 @@ class _Scheduler:
             return 0
         banks = np.bincount([register % registers.banks for register in dict.fromkeys(op.reads)])
         return int(-(-banks.max() // registers.reads_per_bank)) - 1
-
-    def counter(self, register: int) -> int:
-        """Return the counter of a register that memory writes: in turn by first appearance."""
-        return self.counter_of.setdefault(register, len(self.counter_of) % _PROTECTING)
 
     def clear(self, mask: int) -> None:
         """Forget what was held by the counters of `mask`."""

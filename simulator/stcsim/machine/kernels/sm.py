@@ -74,16 +74,16 @@ _E_ISSUE, _E_EXECUTE, _E_WRITE_BACK, _E_SUB_CORE, _E_WARP, _E_CTA, _E_ROW = (
 
 
 @jit
-def _account(ends, start, end, causes):
-    """Give cycles [start, end) of a sub-core to causes; cause c holds from `start` until ``ends[c]``."""
+def _account(s, ends, start, end, causes):
+    """Give cycles [start, end) of sub-core s to causes; cause c holds from `start` until ``ends[s, c]``."""
     for cause in range(_IDLE):
-        if ends[cause] > start:
-            until = min(ends[cause], end)
-            causes[cause] += until - start
+        if ends[s, cause] > start:
+            until = min(ends[s, cause], end)
+            causes[s, cause] += until - start
             start = until
             if start == end:
                 return
-    causes[_IDLE] += end - start
+    causes[s, _IDLE] += end - start
 
 
 @jit
@@ -290,6 +290,8 @@ def _run(
     r_event = np.full((n_sub_cores, max_requests), -1, np.int64)
     t_event = np.full(max_tags, -1, np.int64)
     barrier_event = np.full(n_warps, -1, np.int64)
+    place_of = np.arange(n_warps) // warps_per_cta
+    local_of = np.arange(n_warps) // n_sub_cores
     n_events = 0
     saved_times = np.zeros(times.shape[0] if skipping else 0, np.int64)
     saved_plain = np.zeros(plain.shape[0] if skipping else 0, np.int64)
@@ -439,7 +441,7 @@ def _run(
             if wake[s] > cycle:
                 continue
             if accounted[s] < cycle:
-                _account(ends[s], accounted[s], cycle, causes[s])
+                _account(s, ends, accounted[s], cycle, causes)
 
             # Operand slot of the oldest memory instruction; then it goes on, if there is room.
             if q_count[s] > 0:
@@ -506,12 +508,7 @@ def _run(
             best = _NEVER
             if issue_blocked[s] <= cycle:
                 for w in range(s, n_warps, n_sub_cores):
-                    if (
-                        finished[w]
-                        or stalled[w] > cycle
-                        or fetching[w] > cycle
-                        or not resident[w // warps_per_cta]
-                    ):
+                    if finished[w] or stalled[w] > cycle or fetching[w] > cycle or not resident[place_of[w]]:
                         continue
                     row = at[w]
                     kind = program[row, _KIND]
@@ -545,13 +542,15 @@ def _run(
                         h += _N_HOLDS
                     if not clear:
                         continue
-                    local = w // n_sub_cores
+                    local = local_of[w]
                     if policy == _GTO:
                         rank = -1 if local == last[s] else cta_of[w] * warps_per_cta + w % warps_per_cta
                     elif policy == _LRR:
-                        rank = (local - last[s] - 1) % (n_local + 1)
+                        rank = local - last[s] - 1
                     else:
-                        rank = (local - last[s]) % (n_local + 1)
+                        rank = local - last[s]
+                    if policy != _GTO and rank < 0:
+                        rank += n_local + 1
                     if rank < best:
                         best = rank
                         chosen = w
@@ -571,7 +570,7 @@ def _run(
                     events[event, _E_WARP] = w % warps_per_cta
                     events[event, _E_CTA] = cta_of[w]
                     events[event, _E_ROW] = row
-                last[s] = w // n_sub_cores
+                last[s] = local_of[w]
                 issued[s, program[row, _OPCODE]] += 1
                 issue_blocked[s] = cycle + 1 + program[row, _BANK]
                 stalled[w] = cycle + program[row, _STALL]
@@ -658,21 +657,23 @@ def _run(
                 accounted[s] = cycle
 
             # Until when does each cause hold, and when can something happen here again?
-            end = ends[s]
-            end[:] = 0
-            end[_BUSY] = tensor_busy[s]
+            for cause in range(_N_CAUSES):
+                ends[s, cause] = 0
+            ends[s, _BUSY] = tensor_busy[s]
             soon = _NEVER
             for w in range(s, n_warps, n_sub_cores):
-                if not resident[w // warps_per_cta]:
+                if not resident[place_of[w]]:
                     continue
                 if finished[w]:
-                    end[_DEPENDENCY] = max(end[_DEPENDENCY], _NEVER if in_flight[w] > 0 else results[w])
+                    ends[s, _DEPENDENCY] = max(
+                        ends[s, _DEPENDENCY], _NEVER if in_flight[w] > 0 else results[w]
+                    )
                     continue
                 row = at[w]
                 kind = program[row, _KIND]
                 earliest = max(issue_blocked[s], cycle + 1, fetching[w])
-                end[_OPERAND] = max(end[_OPERAND], issue_blocked[s])
-                end[_BRANCHING] = max(end[_BRANCHING], fetching[w])
+                ends[s, _OPERAND] = max(ends[s, _OPERAND], issue_blocked[s])
+                ends[s, _BRANCHING] = max(ends[s, _BRANCHING], fetching[w])
                 until = stalled[w]
                 if program[row, _MASK]:
                     reading, loading, copying = np.int64(0), np.int64(0), np.int64(0)
@@ -683,21 +684,21 @@ def _run(
                             reading = max(reading, _NEVER if held[w, h + 1] > 0 else held_until[w, h + 1])
                             loading = max(loading, _NEVER if held[w, h + 2] > 0 else held_until[w, h + 2])
                             copying = max(copying, _NEVER if held[w, h + 3] > 0 else held_until[w, h + 3])
-                    end[_QUEUE] = max(end[_QUEUE], reading)
-                    end[_SHARED] = max(end[_SHARED], loading)
-                    end[_L2] = max(end[_L2], copying)
+                    ends[s, _QUEUE] = max(ends[s, _QUEUE], reading)
+                    ends[s, _SHARED] = max(ends[s, _SHARED], loading)
+                    ends[s, _L2] = max(ends[s, _L2], copying)
                     earliest = max(earliest, reading, loading, copying)
-                end[_DEPENDENCY] = max(end[_DEPENDENCY], until)
+                ends[s, _DEPENDENCY] = max(ends[s, _DEPENDENCY], until)
                 earliest = max(earliest, until)
                 pipe = program[row, _PIPE]
                 if pipe >= 0:
-                    end[_PIPES] = max(end[_PIPES], pipe_free[s, pipe])
+                    ends[s, _PIPES] = max(ends[s, _PIPES], pipe_free[s, pipe])
                     earliest = max(earliest, pipe_free[s, pipe])
                 if kind == _MMA:
-                    end[_OPERAND] = max(end[_OPERAND], tensor_free[s])
+                    ends[s, _OPERAND] = max(ends[s, _OPERAND], tensor_free[s])
                     earliest = max(earliest, tensor_free[s])
                 else:
-                    end[_AT_BARRIER] = max(end[_AT_BARRIER], at_barrier[w])
+                    ends[s, _AT_BARRIER] = max(ends[s, _AT_BARRIER], at_barrier[w])
                     earliest = max(earliest, at_barrier[w])
                     if kind == _WAIT_GROUPS:
                         until = _groups_complete_at(
@@ -710,10 +711,10 @@ def _run(
                             old_left,
                             old_time,
                         )
-                        end[_L2] = max(end[_L2], until)
+                        ends[s, _L2] = max(ends[s, _L2], until)
                         earliest = max(earliest, until)
                     elif kind in (_LOAD, _STORE, _COPY) and q_count[s] == queue_depth:
-                        end[_QUEUE] = _NEVER
+                        ends[s, _QUEUE] = _NEVER
                         earliest = _NEVER
                 soon = min(soon, earliest)
             if q_count[s] > 0 and slots_taken[s] < program[q_row[s, 0], _SLOTS]:
@@ -729,7 +730,7 @@ def _run(
         if skipping and comes_round:
             for s in range(n_sub_cores):
                 if accounted[s] <= cycle:
-                    _account(ends[s], accounted[s], cycle + 1, causes[s])
+                    _account(s, ends, accounted[s], cycle + 1, causes)
                     accounted[s] = cycle + 1
                 for i in range(q_count[s]):
                     q_age[s, i] = group[q_warp[s, i]] - q_group[s, i]
@@ -744,7 +745,7 @@ def _run(
                 period = cycle - saved_cycle
                 n_periods = _NEVER
                 for w in range(n_warps):
-                    if resident[w // warps_per_cta] and iteration[w] > saved_iteration[w]:
+                    if resident[place_of[w]] and iteration[w] > saved_iteration[w]:
                         left = iterations - 1 - iteration[w]
                         n_periods = min(n_periods, left // (iteration[w] - saved_iteration[w]))
                 if 0 < n_periods < _FAR:
@@ -784,7 +785,7 @@ def _run(
 
     for s in range(n_sub_cores):
         if accounted[s] < cycle:
-            _account(ends[s], accounted[s], cycle, causes[s])
+            _account(s, ends, accounted[s], cycle, causes)
     return cycle, n_events
 
 
