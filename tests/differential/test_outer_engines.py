@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
@@ -10,6 +12,7 @@ from outer import Case, case, cases
 from stcsim.machine import outer_reference
 from stcsim.machine.kernels import outer
 from stcsim.machine.outer_record import FIRST_CAUSE, LAST_CAUSE, Buffer, OuterCounter
+from stcsim.machine.outer_simulator import bank_map
 
 
 @given(cases())
@@ -44,6 +47,33 @@ def test_executed_outer_products_and_products_are_those_of_the_bitmaps(drawn: Ca
         products += int((a * b).sum())
     assert counters[..., OuterCounter.OHMMA].sum() == issued
     assert counters[..., OuterCounter.PRODUCTS].sum() == products
+
+
+@given(
+    drawn=cases(),
+    banks=st.sampled_from([8, 32, 128]),
+    mapping=st.sampled_from(["row_column", "linear", "xor"]),
+)
+def test_every_mapping_counts_the_same_on_both_engines(drawn: Case, banks: int, mapping: str) -> None:
+    """Banks that are a grid take a path of their own in the fast engine; exclusive-or maps do not."""
+    model = replace(
+        drawn.model, buffer=int(Buffer.BANKED), n_banks=banks, interval_cycles=1, greedy=True, shared_issue=False,
+        bank_of=bank_map(mapping, banks, drawn.model.m_warp, drawn.model.n_warp), accesses_per_cycle=1,
+    )  # fmt: skip
+    want = outer_reference.simulate(model, drawn.work)
+    np.testing.assert_array_equal(outer.simulate(model, drawn.work, drawn.ones_a, drawn.ones_b), want)
+
+
+def test_bank_maps_are_grids_but_for_exclusive_or() -> None:
+    for banks in (8, 32, 128):
+        assert outer.bank_classes(bank_map("row_column", banks, 32, 32)) is not None
+        assert outer.bank_classes(bank_map("linear", banks, 32, 32)) is not None
+    assert outer.bank_classes(bank_map("xor", 32, 32, 32)) is None
+    # 128 banks by hand: row 9, column 17 -> (9 mod 8) * 16 + 17 mod 16; linear: (9 * 32 + 17) mod 128.
+    assert bank_map("row_column", 128, 32, 32)[9, 17] == 17
+    assert bank_map("linear", 128, 32, 32)[9, 17] == 49
+    # xor: row 9 ^ (17 // 16) = 8 -> class 0; column 17 ^ (9 // 8) = 16 -> class 0.
+    assert bank_map("xor", 128, 32, 32)[9, 17] == 0
 
 
 def oracle(drawn: Case) -> int:

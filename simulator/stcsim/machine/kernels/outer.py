@@ -422,9 +422,87 @@ def _run_slab_streaming(p, cores, c, warps, w, out, ones_a, ones_b, groups_a, gr
 
 
 @jit
+def _run_slab_banked(p, cores, c, warps, w, free, drained, class_a, class_b, most_a, most_b, out,
+                     ones_a, ones_b, groups_a, groups_b):  # fmt: skip
+    """Do what `_run_slab` does, to the end of the slab, for an interval of 1 and banks that are a grid.
+
+    A bank is (class of the row, class of the column), so that a group of rows and a group of columns send
+    class_a[...] x class_b[...] accesses to each.  Where all banks are idle and none gets two, they need not be
+    looked at: whatever issues later finds them idle again.
+    """
+    cycle = cores[c, _LOCAL]
+    front_cycle, front_milli = cores[c, _FRONT_CYCLE], cores[c, _FRONT_MILLI]
+    ring, window = cores[c, _RING], p[_P_WINDOW]
+    grid = p[_P_GRID_A] * p[_P_GRID_B]
+    tile_m, tile_n = warps[c, w, _TILE_M], warps[c, w, _TILE_N]
+    begin = warps[c, w, _CURRENT] * p[_P_K_SLAB]
+    end = min(begin + p[_P_K_SLAB], p[_P_K])
+    n_rows, n_columns = class_a.shape[3], class_b.shape[3]
+    last = drained[c, ring - 1 if ring > 0 else window - 1]
+    start = cycle
+    conflict = issue = issued = made = np.int64(0)
+    for k in range(begin + warps[c, w, _STEP], end):
+        g_a, g_b = np.int64(groups_a[tile_m, k]), np.int64(groups_b[tile_n, k])
+        n = g_a * g_b
+        cost = (grid - n) * p[_P_SKIPPED]
+        if n > 0:
+            cost += p[_P_STEP]
+            issued += n
+            made += np.int64(ones_a[tile_m, k]) * np.int64(ones_b[tile_n, k])
+            for i in range(g_a):
+                for j in range(g_b):
+                    buffer_at = drained[c, ring]
+                    if buffer_at > cycle:
+                        conflict += buffer_at - cycle
+                        cycle = buffer_at
+                    if front_cycle > cycle:
+                        issue += front_cycle - cycle
+                        cycle = front_cycle
+                    elif front_cycle < cycle:
+                        front_milli = 0
+                    most = np.int64(most_a[tile_m, k, i]) * np.int64(most_b[tile_n, k, j])
+                    if last <= cycle and (most == 1 or window == 1):
+                        last = cycle + most
+                    else:
+                        for row in range(n_rows):
+                            times = np.int64(class_a[tile_m, k, i, row])
+                            if times:
+                                at = row * n_columns
+                                for column in range(n_columns):
+                                    bank = max(free[c, at + column], cycle)
+                                    bank += times * np.int64(class_b[tile_n, k, j, column])
+                                    free[c, at + column] = bank
+                                    last = max(last, bank)
+                    drained[c, ring] = last
+                    ring += 1
+                    if ring == window:
+                        ring = 0
+                    cycle += 1
+                    front_cycle = cycle
+        if cost > 0:
+            front_milli += cost
+            if front_milli >= _MILLI:
+                front_cycle += front_milli // _MILLI
+                front_milli %= _MILLI
+    out[c, _CONFLICT] += conflict
+    out[c, _ISSUE] += issue
+    out[c, _BUSY] += cycle - start - conflict - issue
+    out[c, _OHMMA] += issued
+    out[c, _PRODUCTS] += made
+    cores[c, _PIPE] = cycle
+    cores[c, _FRONT_CYCLE] = front_cycle
+    cores[c, _FRONT_MILLI] = front_milli
+    cores[c, _RING] = ring
+    cores[c, _LOCAL] = cycle
+    cores[c, _ACCOUNTED] = cycle
+    warps[c, w, _REPETITION] = 0
+    _finish_slab(p, cores, c, warps, w, groups_a, groups_b, cycle)
+
+
+@jit
 def _decide(
     p, cores, c, warps, free, drained, bank_of, out, ones_a, ones_b, groups_a, groups_b, slab_a, slab_b,
-    bits_a, bits_b, scratch,
+    bits_a, bits_b, scratch, class_a, class_b, most_a, most_b,
 ):  # fmt: skip
     """Go on from a sub-core's local time: issue, or find the next cycle in which something changes."""
     cycle = cores[c, _LOCAL]
@@ -474,6 +552,12 @@ def _decide(
         return -1
     cores[c, _LAST] = chosen
     single = not p[_P_GREEDY] or p[_P_SHARED_ISSUE]
+    if not single and p[_P_BUFFER] == _BANKED and p[_P_INTERVAL] == 1 and class_a.shape[0] > 0:
+        _run_slab_banked(
+            p, cores, c, warps, chosen, free, drained, class_a, class_b, most_a, most_b, out,
+            ones_a, ones_b, groups_a, groups_b,
+        )  # fmt: skip
+        return chosen
     if not single and p[_P_BUFFER] != _BANKED and p[_P_INTERVAL] == 1:
         _run_slab_streaming(p, cores, c, warps, chosen, out, ones_a, ones_b, groups_a, groups_b)
         return chosen
@@ -487,7 +571,7 @@ def _decide(
 @jit
 def _sm(
     p, bank_of, n_banks, cta_warps, first, end, warp_offsets, warp_index, tile_m, tile_n, words,
-    ones_a, ones_b, groups_a, groups_b, slab_a, slab_b, bits_a, bits_b, out,
+    ones_a, ones_b, groups_a, groups_b, slab_a, slab_b, bits_a, bits_b, class_a, class_b, most_a, most_b, out,
 ):  # fmt: skip
     """Run one SM; `out` (sub_cores, counters), zeroed, receives the counters."""
     n_cores = p[_P_SUB_CORES]
@@ -587,7 +671,7 @@ def _sm(
 
         place = _decide(
             p, cores, least, warps, free, drained, bank_of, out, ones_a, ones_b,
-            groups_a, groups_b, slab_a, slab_b, bits_a, bits_b, scratch,
+            groups_a, groups_b, slab_a, slab_b, bits_a, bits_b, scratch, class_a, class_b, most_a, most_b,
         )  # fmt: skip
         if place < 0 or (warps[least, place, _ARRIVED] < 0 and warps[least, place, _FINISHED] < 0):
             continue
@@ -636,12 +720,13 @@ def _sm(
 @jit
 def _sms(
     p, bank_of, n_banks, cta_warps, offsets, first, end, warp_offsets, warp_index, tile_m, tile_n, words,
-    ones_a, ones_b, groups_a, groups_b, slab_a, slab_b, bits_a, bits_b, out,
+    ones_a, ones_b, groups_a, groups_b, slab_a, slab_b, bits_a, bits_b, class_a, class_b, most_a, most_b, out,
 ):  # fmt: skip
     for sm in range(first, end):
         _sm(
             p, bank_of, n_banks, cta_warps, offsets[sm], offsets[sm + 1], warp_offsets, warp_index, tile_m, tile_n,
-            words, ones_a, ones_b, groups_a, groups_b, slab_a, slab_b, bits_a, bits_b, out[sm],
+            words, ones_a, ones_b, groups_a, groups_b, slab_a, slab_b, bits_a, bits_b,
+            class_a, class_b, most_a, most_b, out[sm],
         )  # fmt: skip
 
 
@@ -669,11 +754,18 @@ def simulate(
     groups_a, groups_b = _groups(ones_a, model.m_inst), _groups(ones_b, model.n_inst)
     slab_a, slab_b = _per_slab(ones_a, model.k_slab), _per_slab(ones_b, model.k_slab)
 
+    class_a, class_b = np.zeros((0, 0, 0, 0), np.uint8), np.zeros((0, 0, 0, 0), np.uint8)
+    classes = bank_classes(model.bank_of)
+    if model.buffer == Buffer.BANKED and model.accesses_per_cycle == 1 and classes is not None:
+        class_a = _class_counts(work.bits_a, classes[0], model.m_inst, model.grid_a)
+        class_b = _class_counts(work.bits_b, classes[1], model.n_inst, model.grid_b)
+    most_a, most_b = class_a.max(axis=3, initial=0), class_b.max(axis=3, initial=0)
+
     def run(first: int, end: int) -> None:
         _sms(
             p, model.bank_of, model.n_banks, work.warps, work.offsets, first, end, work.warp_offsets, work.warp_index,
             work.tile_m, work.tile_n, work.words, ones_a, ones_b, groups_a, groups_b, slab_a, slab_b,
-            work.bits_a, work.bits_b, out,
+            work.bits_a, work.bits_b, class_a, class_b, most_a, most_b, out,
         )  # fmt: skip
 
     if threads <= 1:
@@ -683,6 +775,38 @@ def simulate(
     bounds = np.linspace(0, n_sms, min(n_sms, 8 * threads) + 1).astype(np.int64).tolist()
     with ThreadPoolExecutor(threads) as pool:
         list(pool.map(run, bounds[:-1], bounds[1:]))
+    return out
+
+
+def bank_classes(bank_of: IntArray) -> tuple[IntArray, IntArray] | None:
+    """Return the class of each row and of each column if banks are a grid of them, None if they are not.
+
+    Then the sums of a row class and a column class share a bank, and no others do.
+    """
+    _, rows = np.unique(bank_of[:, 0], return_inverse=True)
+    _, columns = np.unique(bank_of[0], return_inverse=True)
+    named = rows[:, None] * (columns.max() + 1) + columns[None, :]
+    pairs = np.unique(np.stack([bank_of.ravel(), named.ravel()]), axis=1)
+    one_to_one = pairs.shape[1] == len(np.unique(pairs[0])) == len(np.unique(pairs[1]))
+    return (rows.astype(np.int64), columns.astype(np.int64)) if one_to_one else None
+
+
+@jit
+def _count_classes(bits, classes, quantum, out):
+    """For each word and each group of `quantum` of its ones, count the ones of each class."""
+    one = np.uint64(1)
+    for t in range(bits.shape[0]):
+        for k in range(bits.shape[1]):
+            n = 0
+            for i in range(classes.shape[0]):
+                if (bits[t, k] >> np.uint64(i)) & one:
+                    out[t, k, n // quantum, classes[i]] += 1
+                    n += 1
+
+
+def _class_counts(bits: np.ndarray, classes: IntArray, quantum: int, groups: int) -> np.ndarray:
+    out = np.zeros((*bits.shape, groups, int(classes.max()) + 1), np.uint8)
+    _count_classes(bits, classes, quantum, out)
     return out
 
 
