@@ -57,6 +57,14 @@ def test_a_full_step_issues_once_a_cycle(engine: str) -> None:
     }
 
 
+def test_twenty_by_ten_ones_take_three_outer_products_and_a_dense_spwmma_128(engine: str) -> None:
+    # ceil(20 / 8) x ceil(10 / 16) = 3; 16 steps x 4 x 2 = 128; OWMMA 16x16x16: 16 steps x 2 x 1 = 32.
+    assert run(engine, case([column(20)], [row(10)], [(0, 0)]))["tensor_busy"] == 3
+    dense = case([column(*[32] * 16)], [row(*[32] * 16)], [(0, 0)])
+    assert run(engine, dense) == {"cycles": 131, "tensor_busy": 128, "epilogue": 3}
+    assert run(engine, case([column(*[16] * 16)], [row(*[16] * 16)], [(0, 0)]))["tensor_busy"] == 32
+
+
 @pytest.mark.parametrize(
     ("a", "b", "n"), [(1, 1, 1), (8, 16, 1), (9, 16, 2), (8, 17, 2), (9, 17, 4), (16, 32, 4), (17, 1, 3)]
 )

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from stcsim.config.kernel import Tile
 from stcsim.lowering.lowered import Grid
-from stcsim.machine.spread import distinct, spread
+from stcsim.machine.spread import spread
 
 TILE = Tile(m_cta=128, n_cta=64, k_cta=32, m_warp=32, n_warp=32)
 
@@ -33,14 +33,6 @@ def test_every_warp_tile_is_given_exactly_once(m: int, n: int, sms: int) -> None
     got = sorted(zip(work.tile_m.tolist(), work.tile_n.tolist(), strict=True))
     assert got == [(i, j) for i in range(-(-m // 32)) for j in range(-(-n // 32))]
     assert len(work.offsets) == 4 * sms + 1
-
-
-@given(st.integers(1, 900), st.integers(1, 900), st.integers(1, 7))
-def test_one_sub_core_of_each_load_stands_for_all(m: int, n: int, sms: int) -> None:
-    work = spread(Grid(m, n, TILE), sms, 4)
-    few, which = distinct(work)
-    np.testing.assert_array_equal(np.diff(few.offsets)[which], np.diff(work.offsets))
-    assert len(few.offsets) - 1 == len(set(np.diff(work.offsets).tolist()))
 
 
 @pytest.mark.parametrize(("m", "n"), [(0, 10), (10, 0), (0, 0)])

@@ -62,19 +62,15 @@ class Grid:
 
 @dataclass(frozen=True)
 class MicroOp:
-    """One instruction of the loop body, and whether it repeats by data.
+    """One instruction of the loop body.
 
     Parameters
     ----------
     instruction : Instruction
-        What executes; of a repeated one, the first of its group.
-    repeats : bool
-        False: once an iteration.  True: once for each outer product that the
-        step's operand bitmaps call for (`OuterSteps`).
+        What executes; where `OuterSteps` say how often, the first of its kind.
     """
 
     instruction: Instruction
-    repeats: bool = False
 
 
 @dataclass(frozen=True)

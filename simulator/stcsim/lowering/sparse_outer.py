@@ -49,7 +49,7 @@ class SparseOuter(Lowering):
             kernel=kernel,
             dtype=dtype,
             grid=grid,
-            program=WarpProgram((MicroOp(loop.outer_product(0, 0, 0), repeats=True),), 1, gemm.k),
+            program=WarpProgram((MicroOp(loop.outer_product(0, 0, 0)),), 1, gemm.k),
             steps=OuterSteps(
                 ones_a=gemm.a.pattern.group_counts(0, tile.m_warp).astype(np.uint8, copy=False),
                 ones_b=np.ascontiguousarray(gemm.b.pattern.group_counts(1, tile.n_warp).T, np.uint8),

@@ -24,11 +24,6 @@ LABEL = "SM engine: every instruction of every warp; L2 and DRAM not modelled ye
 _IMBALANCE, _TAIL = "imbalance", "tail"
 
 
-def takes(lowered: Lowered, machine: Machine) -> bool:
-    """Whether the SM engine runs this problem: an inner-product kernel on a machine with a section ``sm``."""
-    return machine.sm is not None and lowered.kernel.lowering in ("dense_inner", "nm_inner")
-
-
 def bind(lowered: Lowered, machine: Machine) -> SmModel:
     """Return the model of one SM.
 

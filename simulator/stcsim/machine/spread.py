@@ -1,20 +1,35 @@
 """Which sub-core works on which warp tiles.
 
-Place in the data flow: between a lowered problem and the engines.  There is no
-GPU level yet: CTAs go to SMs in raster order, round robin, the warps of a CTA
-to the sub-cores of its SM, and every sub-core works through its warp tiles
-without waiting for memory or for another sub-core.  Results say so.
+Place in the data flow: between a lowered problem and closed forms
+(`stcsim.machine.analytic`).  CTAs go to SMs in raster order, round robin, the
+warps of a CTA to the sub-cores of its SM.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
+import numpy.typing as npt
 
 from stcsim.lowering.lowered import Grid
-from stcsim.machine.record import Work
 
-LABEL = "warp tiles spread over all sub-cores; no shared memory, L2 or DRAM time"
-"""How results name this model of the chip."""
+
+@dataclass(frozen=True)
+class Work:
+    """The warp tiles of every sub-core.
+
+    Parameters
+    ----------
+    offsets : ndarray of int64, shape (n_sub_cores + 1,)
+        Tiles of sub-core s are ``offsets[s]:offsets[s + 1]``.
+    tile_m, tile_n : ndarray of int64, shape (n_tiles,)
+        Position of each warp tile in the grid of warp tiles.
+    """
+
+    offsets: npt.NDArray[np.int64]
+    tile_m: npt.NDArray[np.int64]
+    tile_n: npt.NDArray[np.int64]
 
 
 def spread(grid: Grid, sms: int, sub_cores_per_sm: int) -> Work:
@@ -46,23 +61,3 @@ def spread(grid: Grid, sms: int, sub_cores_per_sm: int) -> Work:
     counts = np.bincount(sub_core, minlength=sms * sub_cores_per_sm)
     offsets = np.concatenate(([0], np.cumsum(counts))).astype(np.int64)
     return Work(offsets, tile_m[order], tile_n[order])
-
-
-def distinct(work: Work) -> tuple[Work, np.ndarray[tuple[int], np.dtype[np.int64]]]:
-    """Keep one sub-core of each number of tiles: enough where all tiles take the same time.
-
-    Returns
-    -------
-    work : Work
-        One sub-core for each distinct number of tiles.
-    which : ndarray of int64, shape (n_sub_cores,)
-        The sub-core of the returned work that stands for each original one.
-    """
-    counts, first, which = np.unique(np.diff(work.offsets), return_index=True, return_inverse=True)
-    offsets = np.concatenate(([0], np.cumsum(counts))).astype(np.int64)
-    tiles = (
-        np.concatenate([np.arange(work.offsets[s], work.offsets[s + 1]) for s in first])
-        if len(first)
-        else np.zeros(0, np.int64)
-    )
-    return Work(offsets, work.tile_m[tiles], work.tile_n[tiles]), which.astype(np.int64)
