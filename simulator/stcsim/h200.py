@@ -161,6 +161,65 @@ def instruction_rows(path: Path) -> Iterator[Row]:
         )
 
 
+# -- register tiles -------------------------------------------------------------------------------------
+
+AROUND_TILE_CYCLES = 4.5
+"""Cycles for each product of a tile beside the loop: sums are set to zero before and reduced after it (regtile.cu)."""
+TILE_ITERATIONS = 200
+"""Iterations of the measuring loop, two k-steps each (data/h200/src/regtile.cu)."""
+
+
+def register_tile(mnemonic: str, rows: int, columns: int, *, loads: bool, columns_per_load: int) -> WarpCode:
+    """Return the code of regtile.cu: two k-steps on fragments of their own, the loads of the next one interleaved."""
+
+    def fragments(step: int) -> list[CodeOp]:
+        a = [
+            CodeOp("LDSM.X4", writes=(1000 + 100 * step + i,), wavefronts=4, batch=step) for i in range(rows)
+        ]
+        b = [
+            CodeOp(
+                "LDSM.X4", writes=tuple(2000 + 100 * step + j + n for n in range(columns_per_load)), wavefronts=4,
+                batch=step,
+            )
+            for j in range(0, columns, columns_per_load)
+        ]  # fmt: skip
+        return [*a, *b]
+
+    body: list[CodeOp] = []
+    for step in (0, 1):
+        waiting = fragments(1 - step) if loads else []
+        for i in range(rows):
+            for j in range(columns):
+                read = step if loads else 0
+                reads = (100 * i + j, 1000 + 100 * read + i, 2000 + 100 * read + j)
+                body.append(CodeOp(mnemonic, writes=(100 * i + j,), reads=reads))
+                if waiting:
+                    body.append(waiting.pop(0))
+    return WarpCode(tuple(fragments(0)), tuple(body), (), TILE_ITERATIONS)
+
+
+def tile_rows(path: Path) -> Iterator[Row]:
+    """Predict mma_register_tile.csv: cycles per instruction and warp."""
+    for item in _read(path):
+        mnemonic = INSTRUCTIONS[item["op"]]
+        m, n, warps = int(item["warp_tile_m"]), int(item["warp_tile_n"]), int(item["warps_per_sm"])
+        loads = item["with_ldmatrix"] == "1"
+        together = 1 if item["op"].startswith("sp_") else 2
+        code = register_tile(mnemonic, m // 16, n // 8, loads=loads, columns_per_load=together)
+        model = schedule(code, machine(), warps_per_cta=warps, resident_ctas=1)
+        products = 2 * (m // 16) * (n // 8)
+        (run,) = engine.simulate(model, np.array([1]))
+        per_sub_core = max(1.0, warps / machine().sub_cores_per_sm)
+        yield Row(
+            what=item["op"],
+            case=f"{m} x {n}, {warps} warps{', ldmatrix' if loads else ''}",
+            measured=float(item["cycles_per_mma_per_warp_median"]),
+            predicted=run.cycles / TILE_ITERATIONS / products + AROUND_TILE_CYCLES / TILE_ITERATIONS,
+            naive=tensor_timing(machine(), mnemonic).interval_cycles * per_sub_core,
+            calibrated=loads and item["op"] == "sp_f16_f32_k32" and (m, n) == (64, 64),
+        )
+
+
 # -- main loops -----------------------------------------------------------------------------------------
 
 SEEN_VARIANTS = ("onlyHMMA", "onlyHMMA_ALU", "noHMMA_noLDSM", "noHMMA_noLDGSTS_noLDSM_noSYNC")
@@ -316,6 +375,7 @@ def resident_rows(path: Path) -> Iterator[Row]:
 
 PARTS: dict[str, tuple[str, str, Callable[[Path], Iterable[Row]]]] = {
     "instr": ("mma_instr.csv", "cycles per instruction and warp, 1 to 16 warps, ILP 1 to 6", instruction_rows),
+    "tiles": ("mma_register_tile.csv", "register tiles with and without matrix loads", tile_rows),
     "loops": ("mainloop/gemm_patched_variants.csv", "main loops and their patched variants, one CTA", loop_rows),
     "resident": ("gemm_mma_sync_phases.csv", "main loops in whole kernels, one CTA an SM and full", resident_rows),
 }  # fmt: skip

@@ -62,3 +62,9 @@ def test_a_loop_built_from_tile_shapes_takes_what_the_measured_one_takes(data: P
         predicted = h200.per_iteration(replace(model, resident_ctas=resident))
         assert abs(predicted / rows[f"{resident} CTAs an SM"].measured - 1) < 0.06
     assert np.isfinite(predicted)
+
+
+def test_register_tiles_are_within_three_percent(data: Path) -> None:
+    errors = h200.summarize(list(h200.tile_rows(data / "mma_register_tile.csv")))
+    assert errors.n == 240
+    assert errors.mean < 0.015 < 0.08 < errors.naive_mean
