@@ -7,14 +7,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, get_args
 
-from stcsim.catalog import load_kernel, load_machine
+from stcsim.catalog import KernelEntry, MachineEntry, load_kernel, load_machine
 from stcsim.config.machine import Dtype
 from stcsim.errors import ConfigError, Problem, StcsimError, must
+from stcsim.lowering import LOWERINGS
 from stcsim.result.result import Result
-from stcsim.run import Settings, run_gemm
+from stcsim.run import Settings, require_compatible, run_gemm
 from stcsim.workload.gemm import Gemm
 from stcsim.workload.generator import Dense, Uniform, generate
 from stcsim.workload.operand import Operand, Role
@@ -22,7 +24,31 @@ from stcsim.workload.pattern import Pattern
 from stcsim.workload.pattern_file import load_pattern
 
 
-def run_single(
+@dataclass(frozen=True)
+class Single:
+    """One GEMM ready to run: operands, machine, kernel and how."""
+
+    gemm: Gemm
+    machine: MachineEntry
+    kernel: KernelEntry
+    settings: Settings
+    seed: int
+
+    def run(self) -> Result:
+        """Simulate it; errors as `stcsim.run.run_gemm`."""
+        return run_gemm(self.gemm, self.machine, self.kernel, self.settings, seed=self.seed)
+
+    def timeline(self, count: int) -> list[str]:
+        """Return the first outer products, one a line; errors as `stcsim.outer_timeline.timeline`."""
+        from stcsim.outer_timeline import timeline  # loads the reference engine
+
+        machine, kernel = self.machine.machine, self.kernel.kernel
+        require_compatible(machine, kernel, self.settings.dtype)
+        lowered = LOWERINGS[kernel.lowering].lower(self.gemm, kernel, self.settings.dtype, machine)
+        return timeline(lowered, machine, count)
+
+
+def prepare(
     *,
     m: int | None,
     n: int | None,
@@ -43,8 +69,8 @@ def run_single(
     check_tiles: int,
     threads: int,
     overrides: Sequence[str],
-) -> Result:
-    """Simulate one GEMM; A counts as the weight, B as the activation.
+) -> Single:
+    """Read everything that one GEMM needs; A counts as the weight, B as the activation.
 
     Parameters
     ----------
@@ -123,7 +149,7 @@ def run_single(
         check_tiles=check_tiles,
         threads=threads,
     )
-    return run_gemm(Gemm("gemm", *operands), machine_entry, kernel_entry, settings, seed=seed)
+    return Single(Gemm("gemm", *operands), machine_entry, kernel_entry, settings, seed)
 
 
 def _sizes(

@@ -62,17 +62,28 @@ sim.add_command(loop)
 @click.option(
     "--set", "overrides", multiple=True, metavar="PATH=VALUE", help="machine.PATH=... or kernel.PATH=..."
 )
+@click.option(
+    "--timeline",
+    type=click.IntRange(1),
+    metavar="N",
+    help="Also print the first N outer products of the first SM, each from its bitmap words to its banks.",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
-def gemm(as_json: bool, **options: Any) -> None:
+def gemm(as_json: bool, timeline: int | None, **options: Any) -> None:
     """Simulate C[m,n] = A[m,k] B[k,n]; the operands stay as given unless --sparse-side says otherwise."""
-    from stcsim.single import run_single  # imported where used: --help stays quick
+    from stcsim.single import prepare  # imported where used: --help stays quick
 
-    result = run_single(**options)
+    single = prepare(**options)
+    lines = single.timeline(timeline) if timeline is not None else []
+    result = single.run()
     if as_json:
-        click.echo(json.dumps(result.to_json(), indent=2))
+        more = {"timeline": lines} if lines else {}
+        click.echo(json.dumps(result.to_json() | more, indent=2))
         return
     from rich.console import Console
 
     from stcsim.report.detail import print_result
 
     print_result(Console(), result)
+    for line in lines:
+        click.echo(line)

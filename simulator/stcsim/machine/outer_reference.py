@@ -45,6 +45,10 @@ class UnlimitedBuffer:
     def take(self, cycle: int, rows: list[int], columns: list[int]) -> None:
         """Take the products of `rows` by `columns`."""
 
+    def done_at(self, cycle: int) -> int:
+        """Cycle in which products taken in `cycle` have been added."""
+        return cycle + 1
+
 
 @dataclass
 class WordsBuffer:
@@ -61,6 +65,10 @@ class WordsBuffer:
         """Take the products of `rows` by `columns`."""
         start = max(self.busy_until_word, cycle * self.rate)
         self.busy_until_word = start + len(rows) * len(columns)
+
+    def done_at(self, cycle: int) -> int:
+        """Cycle in which products taken in `cycle` have been added."""
+        return max(cycle + 1, -(-self.busy_until_word // self.rate))
 
 
 @dataclass
@@ -92,6 +100,10 @@ class BankedBuffer:
                 self.free[bank] = max(self.free[bank], cycle) + cycles
                 last = max(last, self.free[bank])
         self.drained.append(last)
+
+    def done_at(self, cycle: int) -> int:
+        """Cycle in which products taken in `cycle` have been added."""
+        return max(cycle, self.drained[-1])
 
 
 def make_buffer(model: OuterModel) -> UnlimitedBuffer | WordsBuffer | BankedBuffer:
@@ -148,7 +160,7 @@ class SubCore:
     integer_free_at: int = 0
     fill_free_at: int = 0
     drain_free_at: int = 0
-    events: list[tuple[int, int, int, int, int, int]] = field(default_factory=list)
+    events: list[tuple[int, int, int, int, int, int, int]] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self.buffer = make_buffer(self.model)
@@ -261,11 +273,13 @@ class SubCore:
         i, j = divmod(warp.repetition, groups_b)
         rows = step[0][i * model.m_inst : (i + 1) * model.m_inst]
         columns = step[1][j * model.n_inst : (j + 1) * model.n_inst]
-        self.events.append((cycle, place, warp.age, slab.index, warp.step, warp.repetition))
         self.last_issued = place
         self.counters[OuterCounter.OHMMA] += 1
         self.counters[OuterCounter.PRODUCTS] += len(rows) * len(columns)
         self.buffer.take(cycle, rows, columns)
+        self.events.append(
+            (cycle, place, warp.age, slab.index, warp.step, warp.repetition, self.buffer.done_at(cycle))
+        )
         self.pipe_free_at = cycle + model.interval_cycles
         self.charge(model.interval_cycles * MILLI, cycle)
         warp.repetition += 1

@@ -32,6 +32,19 @@ def _timing(machine: Machine, kernel: Kernel, mnemonic: str) -> InstructionTimin
     raise LoweringError(Problem(message, path=f"kernel {kernel.name}: instructions"))
 
 
+def instruction_timing(lowered: Lowered, machine: Machine) -> InstructionTiming:
+    """Return interval and latency of the first tensor instruction of a lowered problem.
+
+    Raises
+    ------
+    LoweringError
+        If the datapath does not execute it, or the machine file does not time it.
+    """
+    instruction = lowered.program.body[0].instruction
+    _require_family(lowered.kernel, instruction)
+    return _timing(machine, lowered.kernel, instruction.mnemonic)
+
+
 def _require_family(kernel: Kernel, instruction: Instruction) -> None:
     """Refuse an instruction that the kernel's datapath does not execute."""
     datapath = DATAPATHS[kernel.datapath]
@@ -65,9 +78,7 @@ def simulate(lowered: Lowered, machine: Machine, engine: EngineName = "numba", t
         If the kernel does not fit the machine.
     """
     if lowered.steps is not None:
-        instruction = lowered.program.body[0].instruction
-        _require_family(lowered.kernel, instruction)
-        timing = _timing(machine, lowered.kernel, instruction.mnemonic)
+        timing = instruction_timing(lowered, machine)
         if engine == "analytic":
             return analytic.outer_product(lowered, machine, timing)
         return outer_simulator.simulate(lowered, machine, timing, engine, threads)
