@@ -22,7 +22,10 @@ def validate() -> None:
     help="Folder with the recorded H200 tables (mma_instr.csv, mainloop/...).",
 )  # fmt: skip
 @click.option(
-    "--only", type=click.Choice(["instr", "tiles", "loops", "resident"]), multiple=True, help="Parts; default: all."
+    "--only",
+    type=click.Choice(["instr", "tiles", "loops", "resident"]),
+    multiple=True,
+    help="Parts; default: all.",
 )
 @click.option(
     "-o", "--output", type=click.Path(dir_okay=False, path_type=Path), help="Write the page to a file."

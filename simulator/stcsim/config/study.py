@@ -63,7 +63,9 @@ class Study(Section):
         default=(),
         description="PATH=VALUE for machines and kernels, as --set: machine.clock=1.2GHz, kernel.stages=3.",
     )
-    engine: Engine = Field(default="numba", description="Cycle engine; analytic: closed forms for first looks.")
+    engine: Engine = Field(
+        default="numba", description="Cycle engine; analytic: closed forms for first looks."
+    )
     check_tiles: NotNegative = Field(
         default=2,
         description="Warp tiles of each run whose values are executed and checked; 0 is shown as off.",
