@@ -13,7 +13,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 
-from stcsim.machine.kernels._jit import jit
+from stcsim.machine.kernels._jit import borrowing, inlined, jit
 from stcsim.machine.outer_record import (
     MILLI,
     N_OUTER_COUNTERS,
@@ -69,7 +69,7 @@ _NAMES = (
 ) = range(len(_NAMES))  # fmt: skip
 
 
-@jit
+@inlined
 def _next_slab(p, groups_a, groups_b, tile_m, tile_n, start):
     """Return the first slab from `start` on that has a step with ones of both operands, -1 for none."""
     for slab in range(start, p[_P_SLABS]):
@@ -79,7 +79,7 @@ def _next_slab(p, groups_a, groups_b, tile_m, tile_n, start):
     return -1
 
 
-@jit
+@inlined
 def _charge(cores, c, milli, cycle):
     """Keep the front end busy for `milli` thousandths of a cycle, from `cycle` or from when it is free."""
     if cores[c, _FRONT_CYCLE] < cycle:
@@ -92,7 +92,7 @@ def _charge(cores, c, milli, cycle):
     cores[c, _FRONT_MILLI] = total
 
 
-@jit
+@inlined
 def _fetch(p, cores, c, out, n_a, n_b, cycle):
     """Load a slab of n_a and n_b non-zeros through the sub-core's share of the port and count its ones."""
     values = -(-n_a * p[_P_BYTES] // 128) + -(-n_b * p[_P_BYTES] // 128)
@@ -111,7 +111,7 @@ def _fetch(p, cores, c, out, n_a, n_b, cycle):
     return max(values_at, counted_at), np.int64(counted_at > values_at)
 
 
-@jit
+@inlined
 def _serve(p, cores, c, warps, out, slab_a, slab_b, cycle):
     """Serve the fetches that are due up to `cycle`, by time and then by place."""
     while True:
@@ -137,7 +137,7 @@ def _serve(p, cores, c, warps, out, slab_a, slab_b, cycle):
             warps[c, w, _NEXT_LATE] = late
 
 
-@jit
+@inlined
 def _buffer_ready(p, cores, c, drained):
     """Cycle from which the accumulator buffer takes another outer product."""
     if p[_P_BUFFER] == _WORDS:
@@ -147,7 +147,7 @@ def _buffer_ready(p, cores, c, drained):
     return np.int64(0)
 
 
-@jit
+@inlined
 def _reason(warps, c, w, cycle, conflict, issue):
     """Say what a warp waits for in `cycle`; `conflict` and `issue` say so of buffer and front end."""
     if warps[c, w, _FINISHED] >= 0:
@@ -163,7 +163,7 @@ def _reason(warps, c, w, cycle, conflict, issue):
     return _ISSUE if issue else _IMBALANCE
 
 
-@jit
+@inlined
 def _account(p, cores, c, warps, drained, out, until):
     """Say what the cycles since the last look went to; nothing has changed in between."""
     cycle = cores[c, _ACCOUNTED]
@@ -182,7 +182,7 @@ def _account(p, cores, c, warps, drained, out, until):
     out[c, cause] += until - cycle
 
 
-@jit
+@inlined
 def _first_step(p, groups_a, groups_b, tile_m, tile_n, slab, step):
     """Return the first step of a slab from `step` on with ones of both operands, and the slab's length."""
     begin = slab * p[_P_K_SLAB]
@@ -192,7 +192,7 @@ def _first_step(p, groups_a, groups_b, tile_m, tile_n, slab, step):
     return step, length
 
 
-@jit
+@inlined
 def _finish_slab(p, cores, c, warps, w, groups_a, groups_b, cycle):
     """Begin the warp's next slab, or meet the CTA where a stage ends, or drain; `cycle` is the first one after."""
     stage = (warps[c, w, _CURRENT] + 1) // p[_P_STAGE]
@@ -219,7 +219,7 @@ def _finish_slab(p, cores, c, warps, w, groups_a, groups_b, cycle):
         warps[c, w, _FETCH_AT] = cycle
 
 
-@jit
+@borrowing
 def _take(p, cores, c, free, drained, bank_of, bits_a, bits_b, i, j, products, cycle, scratch):
     """Send the products of group i of A by group j of B to the accumulator buffer."""
     if p[_P_BUFFER] == _WORDS:
@@ -236,7 +236,7 @@ def _take(p, cores, c, free, drained, bank_of, bits_a, bits_b, i, j, products, c
         _take_banked(p, cores, c, free, drained, bank_of, bits_a, bits_b, i, j, cycle, scratch)
 
 
-@jit
+@borrowing
 def _take_banked(p, cores, c, free, drained, bank_of, bits_a, bits_b, i, j, cycle, scratch):
     """Count the accesses of each bank, product by product, and move the banks on."""
     n_banks = free.shape[1]
@@ -271,7 +271,7 @@ def _take_banked(p, cores, c, free, drained, bank_of, bits_a, bits_b, i, j, cycl
     cores[c, _RING] = ring + 1 if ring + 1 < p[_P_WINDOW] else 0
 
 
-@jit
+@borrowing
 def _run_slab(
     p, cores, c, warps, w, free, drained, bank_of, out, ones_a, ones_b, groups_a, groups_b, bits_a, bits_b,
     scratch, single,
@@ -343,7 +343,7 @@ def _run_slab(
     cores[c, _ACCOUNTED] = cycle
 
 
-@jit
+@borrowing
 def _run_slab_streaming(p, cores, c, warps, w, out, ones_a, ones_b, groups_a, groups_b):
     """Do what `_run_slab` does, to the end of the slab, for an interval of 1 and a buffer that is not banked.
 
@@ -421,7 +421,7 @@ def _run_slab_streaming(p, cores, c, warps, w, out, ones_a, ones_b, groups_a, gr
     _finish_slab(p, cores, c, warps, w, groups_a, groups_b, cycle)
 
 
-@jit
+@borrowing
 def _run_slab_banked(p, cores, c, warps, w, free, drained, class_a, class_b, most_a, most_b, out,
                      ones_a, ones_b, groups_a, groups_b):  # fmt: skip
     """Do what `_run_slab` does, to the end of the slab, for an interval of 1 and banks that are a grid.
@@ -499,7 +499,7 @@ def _run_slab_banked(p, cores, c, warps, w, free, drained, class_a, class_b, mos
     _finish_slab(p, cores, c, warps, w, groups_a, groups_b, cycle)
 
 
-@jit
+@borrowing
 def _decide(
     p, cores, c, warps, free, drained, bank_of, out, ones_a, ones_b, groups_a, groups_b, slab_a, slab_b,
     bits_a, bits_b, scratch, class_a, class_b, most_a, most_b,
