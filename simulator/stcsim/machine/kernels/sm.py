@@ -635,9 +635,8 @@ def _run(
                             if barrier_event[mate] >= 0:
                                 events[barrier_event[mate], _E_WRITE_BACK] = until
                         for other in range(n_sub_cores):
-                            wake[other] = min(
-                                wake[other], cycle if other > s and wake[other] <= cycle else cycle + 1
-                            )
+                            # Sub-cores after this one see the release in this cycle, those before it in the next.
+                            wake[other] = min(wake[other], cycle if other > s else cycle + 1)
                 at[w] += 1
                 if kind == _BRANCH and iteration[w] + 1 < iterations:
                     iteration[w] += 1
