@@ -23,6 +23,11 @@ from stcsim.result.result import Check, Result
 from stcsim.workload.batch import GemmBatch
 from stcsim.workload.gemm import Gemm
 
+LARGEST_TILES = 2**26
+"""Warp tiles of one problem: some 3 GiB of records, a 262,144 x 262,144 output of 32 x 32 tiles."""
+LARGEST_STEPS = 2**31
+"""Bytes of one table of popcounts, a byte for each step of a row or column of warp tiles."""
+
 Gemms = Gemm | GemmBatch
 """What runs as one kernel."""
 
@@ -56,6 +61,9 @@ def require_compatible(machine: Machine, kernel: Kernel, dtype: Dtype) -> None:
         )
         problems.append(Problem(message, path=where))
     lowering, datapath = LOWERINGS[kernel.lowering], DATAPATHS[kernel.datapath]
+    if kernel.datapath not in lowering.datapaths:
+        what = f"datapath of lowering {lowering.name} must be {' or '.join(sorted(lowering.datapaths))}"
+        problems.append(Problem(must(what, kernel.datapath), path=where))
     for side, name, formats in (
         ("A", lowering.format_a, datapath.formats_a),
         ("B", lowering.format_b, datapath.formats_b),
@@ -100,6 +108,7 @@ def run_gemm(
         If the program computes a wrong value.
     """
     require_compatible(machine.machine, kernel.kernel, settings.dtype)
+    _require_size(gemm, kernel.kernel)
     best: tuple[Timing, Lowered, KernelEntry] | None = None
     for candidate, notes in _sides(gemm, kernel.kernel, settings.sparse_side):
         fitted, used, more = _fit(candidate, machine, kernel, settings)
@@ -115,6 +124,22 @@ def run_gemm(
     timing, lowered, used = best
     check = _checked(lowered, settings.check_tiles, seed)
     return _account(gemm, machine, used, settings, seed, timing, lowered, check)
+
+
+def _require_size(gemm: Gemms, kernel: Kernel) -> None:
+    """Refuse a problem whose warp tiles or step tables would not fit in memory, before memory is spent."""
+    tile = kernel.tile
+    rows, columns = -(-gemm.m // tile.m_warp), -(-gemm.n // tile.n_warp)
+    where = f"workload {gemm.name}"
+    if rows * columns > LARGEST_TILES:
+        message = must(f"must have at most {LARGEST_TILES:,} warp tiles", f"{rows * columns:,}")
+        raise LoweringError(Problem(message, path=where))
+    if (rows + columns) * gemm.k > LARGEST_STEPS:
+        message = must(
+            f"must have at most {LARGEST_STEPS:,} columns and rows of warp tiles along K",
+            (rows + columns) * gemm.k,
+        )
+        raise LoweringError(Problem(message, path=where))
 
 
 def _sides(gemm: Gemms, kernel: Kernel, side: SparseSide) -> list[tuple[Gemms, tuple[str, ...]]]:

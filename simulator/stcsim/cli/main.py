@@ -7,6 +7,7 @@ what they need when they run, so that ``--help`` is quick.
 
 from __future__ import annotations
 
+import errno
 import importlib
 import sys
 
@@ -94,6 +95,11 @@ def main() -> None:
     except BrokenPipeError:
         sys.stderr.close()
         sys.exit(0)
+    except OSError as error:
+        if error.errno != errno.ENOSPC:
+            raise
+        print(f"output: must fit on the device ({error.strerror})", file=sys.stderr)
+        sys.exit(2)
     sys.exit(status if isinstance(status, int) else 0)
 
 

@@ -10,7 +10,7 @@ of simulation.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any, Literal, cast
+from typing import Annotated, Any, Literal, cast
 
 from pydantic import Field, create_model
 
@@ -66,8 +66,8 @@ class Machine(Section):
     name: str = Field(description="Equals the file's name.")
     summary: str = Field(description="One line for listings.")
     clock: Hertz = Field(description="SM clock; cycles are primary, time is derived from it.")
-    sms: Positive = Field(description="Streaming multiprocessors.")
-    sub_cores_per_sm: Positive = Field(
+    sms: Annotated[int, Field(ge=1, le=65536)] = Field(description="Streaming multiprocessors.")
+    sub_cores_per_sm: Annotated[int, Field(ge=1, le=64)] = Field(
         description="Sub-cores (SM sub-partitions), one warp issue per cycle each."
     )
     warp_slots_per_sm: Positive = Field(description="Most resident warps of one SM.")

@@ -23,6 +23,7 @@ class DenseInner(Lowering):
     summary = "dense GEMM by inner products, sums in registers"
     format_a = "dense"
     format_b = "dense"
+    datapaths = frozenset({"inner_product"})
 
     @classmethod
     def lower(cls, gemm: Gemm, kernel: Kernel, dtype: Dtype, machine: Machine) -> Lowered:

@@ -28,6 +28,7 @@ class DenseOuter(Lowering):
     summary = "dense GEMM by outer products (OWMMA), sums in the accumulator buffer"
     format_a = "dense"
     format_b = "dense"
+    datapaths = frozenset({"outer_product"})
 
     @classmethod
     def lower(cls, gemm: Gemm, kernel: Kernel, dtype: Dtype, machine: Machine) -> Lowered:

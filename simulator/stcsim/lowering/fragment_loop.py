@@ -21,7 +21,7 @@ from stcsim.errors import LoweringError, Problem, must
 from stcsim.isa import Immediate, Instruction, InstructionSpec, Register, WarpState, execute, load_isa
 from stcsim.isa.fragment import operand_layout
 from stcsim.lowering.lowered import MicroOp, WarpProgram
-from stcsim.lowering.lowering import require_multiple
+from stcsim.lowering.lowering import require_k_cta, require_multiple
 
 _SETS = 4
 """Sets of an HMMA.884 product 16 x 16 x 16.  Source: Raihan et al., ISPASS 2019."""
@@ -72,6 +72,7 @@ class FragmentLoop:
     def __post_init__(self) -> None:
         require_multiple(self.kernel, "m", self.steps[0].product.m)
         require_multiple(self.kernel, "n", self.steps[0].product.n)
+        require_k_cta(self.kernel, self.k_step)
         registers = self._metadata + self.blocks_m * self.sets
         if registers > 255:
             message = must("must leave the sums and fragments of a warp within 255 registers", registers)

@@ -32,6 +32,8 @@ class Lowering(ABC):
         Equals the file's name and the value in kernel files.
     format_a, format_b : str
         Formats in which it stores the operands.
+    datapaths : frozenset of str
+        Datapaths that execute its instructions.
     sparse_side : "a" or None
         The side that wants the sparse operand; None: it does not matter.
     takes_any_pattern : bool
@@ -44,6 +46,7 @@ class Lowering(ABC):
     summary: ClassVar[str]
     format_a: ClassVar[str]
     format_b: ClassVar[str]
+    datapaths: ClassVar[frozenset[str]]
     sparse_side: ClassVar[Literal["a"] | None] = None
     takes_any_pattern: ClassVar[bool] = True
     options: ClassVar[type[Section]] = NoOptions
@@ -100,6 +103,13 @@ def require_multiple(kernel: Kernel, axis: str, quantum: int) -> None:
     if size % quantum:
         message = must(f"must be a multiple of {quantum}, the instruction's {axis}", size)
         raise LoweringError(Problem(message, path=f"kernel {kernel.name}: tile.{axis}_warp"))
+
+
+def require_k_cta(kernel: Kernel, quantum: int) -> None:
+    """Refuse a kernel whose stage is not a whole number of steps of `quantum` along K."""
+    if kernel.tile.k_cta % quantum:
+        message = must(f"must be a multiple of {quantum}, the K of one step", kernel.tile.k_cta)
+        raise LoweringError(Problem(message, path=f"kernel {kernel.name}: tile.k_cta"))
 
 
 def padded_block(operand: Operand, r0: int, rows: int, c0: int, columns: int) -> npt.NDArray[np.int8]:

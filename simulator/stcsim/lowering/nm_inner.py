@@ -40,6 +40,7 @@ class NmInner(Lowering):
     summary = "2:4 sparse GEMM by mma.sp: A compressed along K with metadata, B dense"
     format_a = "nm"
     format_b = "dense"
+    datapaths = frozenset({"nm_sparse"})
     sparse_side = "a"
     takes_any_pattern = False
     options = NmOptions

@@ -15,12 +15,13 @@ import numpy.typing as npt
 
 from stcsim.config.kernel import Kernel
 from stcsim.config.machine import Machine
-from stcsim.errors import IsaError, LoweringError, Problem
+from stcsim.errors import IsaError, LoweringError, Problem, must
 from stcsim.formats.bitmap import BitmapFormat
 from stcsim.isa import Accumulator, Immediate, Instruction, Operand, Register, WarpState
 from stcsim.isa.expansion import OuterProductRows, outer_product_rows
 from stcsim.isa.fragment import encode
 from stcsim.isa.semantics.outer_product import STEPS, VALUES_PER_REGISTER
+from stcsim.lowering.lowering import require_k_cta
 
 TILE = Accumulator(0)
 """Accumulator tile of the one warp that is executed."""
@@ -55,7 +56,16 @@ class OuterLoop:
         if shape is None:
             message = "must have a tensor core with an outer_product shape"
             raise LoweringError(Problem(message, path=f"machine {machine.name}"))
-        return OuterLoop(kernel, shape.m_inst, shape.n_inst)
+        loop = OuterLoop(kernel, shape.m_inst, shape.n_inst)
+        require_k_cta(kernel, STEPS)
+        mnemonic = loop.rows.outer_product.mnemonic
+        for dtype, name in kernel.instructions.items():
+            if name not in ("OHMMA", mnemonic):
+                what = f"must be OHMMA (here {mnemonic}: the machine's shape)"
+                raise LoweringError(
+                    Problem(must(what, name), path=f"kernel {kernel.name}: instructions.{dtype}")
+                )
+        return loop
 
     @cached_property
     def rows(self) -> OuterProductRows:

@@ -32,6 +32,7 @@ class SparseOuter(Lowering):
     summary = "DSTC GEMM by SpWMMA: outer products of condensed columns and rows"
     format_a = "bitmap"
     format_b = "bitmap"
+    datapaths = frozenset({"outer_product"})
     sparse_side = "a"
 
     @classmethod

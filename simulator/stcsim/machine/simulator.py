@@ -32,6 +32,18 @@ def _timing(machine: Machine, kernel: Kernel, mnemonic: str) -> InstructionTimin
     raise LoweringError(Problem(message, path=f"kernel {kernel.name}: instructions"))
 
 
+def _require_multipliers(lowered: Lowered, machine: Machine) -> None:
+    """Refuse a tensor core that has fewer multipliers than its instructions use in each cycle."""
+    have = machine.tensor_core.macs_per_cycle[lowered.dtype]
+    for mnemonic, slots in lowered.slots_per_instruction.items():
+        interval = _timing(machine, lowered.kernel, mnemonic).interval_cycles
+        need = -(-slots // interval)
+        if have < need:
+            what = f"must be at least {need}: {mnemonic} computes {slots} products in {interval} cycles"
+            path = f"machine {machine.name}: tensor_core.macs_per_cycle.{lowered.dtype}"
+            raise LoweringError(Problem(must(what, have), path=path))
+
+
 def instruction_timing(lowered: Lowered, machine: Machine) -> InstructionTiming:
     """Return interval and latency of the first tensor instruction of a lowered problem.
 
@@ -77,6 +89,7 @@ def simulate(lowered: Lowered, machine: Machine, engine: EngineName = "numba", t
     LoweringError
         If the kernel does not fit the machine.
     """
+    _require_multipliers(lowered, machine)
     if lowered.steps is not None:
         timing = instruction_timing(lowered, machine)
         if engine == "analytic":

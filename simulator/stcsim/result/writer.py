@@ -85,8 +85,12 @@ def write_folder(folder: Path, files: dict[str, str], *, force: bool) -> None:
         As `check_folder`.
     """
     check_folder(folder, force=force)
-    folder.absolute().parent.mkdir(parents=True, exist_ok=True)
-    scratch = Path(tempfile.mkdtemp(prefix=f".{folder.name}.", dir=folder.absolute().parent))
+    try:
+        folder.absolute().parent.mkdir(parents=True, exist_ok=True)
+        scratch = Path(tempfile.mkdtemp(prefix=f".{folder.name}.", dir=folder.absolute().parent))
+    except OSError as error:
+        message = f"must be a folder that can be made ({error.strerror})"
+        raise ConfigError(Problem(message, file=str(folder))) from None
     try:
         for name, text in files.items():
             (scratch / name).write_text(text, encoding="utf-8")

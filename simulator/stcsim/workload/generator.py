@@ -31,7 +31,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validat
 
 from stcsim.config.document import Document
 from stcsim.config.validation import FieldError, validate
-from stcsim.errors import Problem, must, unknown
+from stcsim.errors import Problem, WorkloadError, must, unknown
 from stcsim.workload.conv_generator import FeatureMap, Filters
 from stcsim.workload.generation import (
     Count,
@@ -191,6 +191,10 @@ class _Named(BaseModel):
     generator: Annotated[str, AfterValidator(_known)] = Field(description="Name of the generator.")
 
 
+LARGEST_DRAWN = 2**32
+"""Most elements of a generated mask, a byte each (4 GiB); a dense operand takes none."""
+
+
 def generate(
     options: GeneratorOptions,
     shape: tuple[int, int],
@@ -223,7 +227,11 @@ def generate(
     WorkloadError
         If the shape or the seed is not valid.
     """
-    return options.draw(check_shape(shape), RandomStream(seed, stream), k_axis)
+    rows, columns = check_shape(shape)
+    if rows * columns > LARGEST_DRAWN and not isinstance(options, Dense):
+        what = f"a generated operand must have at most {LARGEST_DRAWN:,} elements"
+        raise WorkloadError(must(what, f"{rows:,} x {columns:,}"))
+    return options.draw((rows, columns), RandomStream(seed, stream), k_axis)
 
 
 def parse_options(source: Document | Mapping[str, Any]) -> GeneratorOptions:
