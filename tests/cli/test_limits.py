@@ -41,7 +41,10 @@ def test_a_machine_or_kernel_that_cannot_be_is_one_line(
 @pytest.mark.parametrize(
     ("m", "message"),
     [
-        ("99999999999999", "the sizes of an operand must be at most 2,147,483,647, not 99,999,999,999,999"),
+        (
+            "99999999999999",
+            "a generated operand must have at most 4,294,967,296 elements, not 99,999,999,999,999 x 4",
+        ),
         ("2147483647", "a generated operand must have at most 4,294,967,296 elements, not 2,147,483,647 x 4"),
     ],
 )

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
 from itertools import product
 from typing import cast
 
@@ -205,13 +205,20 @@ def _expand_sparse(
             for predicate, i, first_j in table:
                 for j in range(first_j, min(first_j + _GROUPS_PER_PREDICATE, groups_b)):
                     if _has_work(words_a, k, inst.m * i) and _has_work(words_b, k, inst.n * j):
-                        place = (Immediate(k), Immediate(i), Immediate(j))
-                        yield Instruction(
-                            rows.outer_product.mnemonic,
-                            (tile, a, b, bits_a, bits_b, *place),
-                            predicate,
-                            rows.outer_product,
-                        )
+                        registers = (tile, a, b, bits_a, bits_b)
+                        yield _outer_product(rows.outer_product, registers, (k, i, j), predicate)
+
+
+@lru_cache(maxsize=4096)
+def _outer_product(
+    spec: InstructionSpec,
+    registers: tuple[Accumulator | Register, ...],
+    place: tuple[int, int, int],
+    predicate: Predicate,
+) -> Instruction:
+    """Return the outer product (k, i, j); a slab has at most 128 of them, and a value check thousands of slabs."""
+    operands = (*registers, *(Immediate(number) for number in place))
+    return Instruction(spec.mnemonic, operands, predicate, spec)
 
 
 def _has_work(words: Sequence[int] | None, k: int, n_before: int) -> bool:

@@ -40,10 +40,6 @@ def smallest_unsigned(largest: int) -> np.dtype[np.unsignedinteger[Any]]:
     return np.dtype(np.min_scalar_type(largest))
 
 
-LARGEST_SIDE = 2**31 - 1
-"""Most rows and columns of an operand: counts of warp tiles stay far below 64 bits."""
-
-
 def check_shape(shape: tuple[int, int]) -> tuple[int, int]:
     """Return `shape` as two Python integers.
 
@@ -55,10 +51,6 @@ def check_shape(shape: tuple[int, int]) -> tuple[int, int]:
     whole = all(isinstance(size, (int, np.integer)) and not isinstance(size, bool) for size in shape)
     if len(shape) != 2 or not whole or min(shape) < 0:
         raise WorkloadError(must("the shape of an operand must be two sizes, each 0 or more", tuple(shape)))
-    if max(shape) > LARGEST_SIDE:
-        raise WorkloadError(
-            must(f"the sizes of an operand must be at most {LARGEST_SIDE:,}", f"{max(shape):,}")
-        )
     return int(shape[0]), int(shape[1])
 
 
