@@ -64,6 +64,21 @@ def test_every_mapping_counts_the_same_on_both_engines(drawn: Case, banks: int, 
     np.testing.assert_array_equal(outer.simulate(model, drawn.work, drawn.ones_a, drawn.ones_b), want)
 
 
+def test_banks_are_right_where_the_front_end_takes_longer_than_32_bits_of_cycles() -> None:
+    """By hand: 128 products on 32 banks take each for 4 cycles, and the window is 2.
+
+    A step of 8 issues at 0, 1, 4, 8, ... 24, 17 of these cycles conflicts; the buffer takes the next from 28
+    on, 3 cycles after the pipe would, and the front end, which stands for 3e9, hides them from its own cause.
+    """
+    ones = np.ones((32, 3), np.bool_)
+    drawn = case([ones], [ones.T], [(0, 0)], buffer=int(Buffer.BANKED), n_banks=32, window=2,
+                 bank_of=bank_map("row_column", 32, 32, 32), step_milli=3_000_000_000_000)  # fmt: skip
+    counters = outer.simulate(drawn.model, drawn.work, drawn.ones_a, drawn.ones_b)[0, 0]
+    assert counters[OuterCounter.TENSOR_BUSY] == 24
+    assert counters[OuterCounter.ACCUMULATOR_CONFLICT] == 3 * 17 + 2 * 3
+    assert counters[OuterCounter.ISSUE] == 2 * (3_000_000_000 - 3)
+
+
 def test_bank_maps_are_grids_but_for_exclusive_or() -> None:
     for banks in (8, 32, 128):
         assert outer.bank_classes(bank_map("row_column", banks, 32, 32)) is not None

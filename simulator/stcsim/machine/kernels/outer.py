@@ -14,6 +14,7 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 
 from stcsim.machine.kernels._jit import borrowing, inlined, jit
+from stcsim.machine.kernels.banks import BANK_BLOCK, send_accesses
 from stcsim.machine.outer_record import (
     MILLI,
     N_OUTER_COUNTERS,
@@ -26,6 +27,7 @@ from stcsim.machine.outer_record import (
 
 _NEVER = np.int64(2**62)
 _MILLI = np.int64(MILLI)
+_FAR = np.int64(2**30)
 _WORDS, _BANKED = int(Buffer.WORDS), int(Buffer.BANKED)
 _BUSY, _CONFLICT, _ISSUE = (
     int(OuterCounter.TENSOR_BUSY), int(OuterCounter.ACCUMULATOR_CONFLICT), int(OuterCounter.ISSUE),
@@ -48,8 +50,8 @@ _N_WARP = 19
 
 # Columns of the state of a sub-core.
 _LOCAL, _ACCOUNTED, _LAST, _PIPE, _PORT, _INTEGER, _FILL, _DRAIN = 0, 1, 2, 3, 4, 5, 6, 7
-_FRONT_CYCLE, _FRONT_MILLI, _BUFFER_CYCLE, _BUFFER_WORD, _RING = 8, 9, 10, 11, 12
-_N_SUB_CORE = 13
+_FRONT_CYCLE, _FRONT_MILLI, _BUFFER_CYCLE, _BUFFER_WORD, _RING, _ORIGIN = 8, 9, 10, 11, 12, 13
+_N_SUB_CORE = 14
 
 # Places of the parameters in the model vector; `_vector` fills it in this order.
 _NAMES = (
@@ -422,13 +424,18 @@ def _run_slab_streaming(p, cores, c, warps, w, out, ones_a, ones_b, groups_a, gr
 
 
 @borrowing
-def _run_slab_banked(p, cores, c, warps, w, free, drained, class_a, class_b, most_a, most_b, out,
+def _run_slab_banked(p, cores, c, warps, w, near, drained, class_a, class_b, most_a, most_b, out,
                      ones_a, ones_b, groups_a, groups_b):  # fmt: skip
     """Do what `_run_slab` does, to the end of the slab, for an interval of 1 and banks that are a grid.
 
     A bank is (class of the row, class of the column), so that a group of rows and a group of columns send
     class_a[...] x class_b[...] accesses to each.  Where all banks are idle and none gets two, they need not be
-    looked at: whatever issues later finds them idle again.
+    looked at: whatever issues later finds them idle again.  Elsewhere all of them are, without a branch: a bank
+    that gets nothing is not free later than `last`, which never goes back, and to be free at `cycle` or before
+    it is the same to all that issue later.
+
+    `near` has when each bank is free, in cycles past the first of the slab that was run last: as 32 bits (see
+    `_fits_32_bits`), which is twice as many banks an instruction as whole cycles are.
     """
     cycle = cores[c, _LOCAL]
     front_cycle, front_milli = cores[c, _FRONT_CYCLE], cores[c, _FRONT_MILLI]
@@ -437,9 +444,15 @@ def _run_slab_banked(p, cores, c, warps, w, free, drained, class_a, class_b, mos
     tile_m, tile_n = warps[c, w, _TILE_M], warps[c, w, _TILE_N]
     begin = warps[c, w, _CURRENT] * p[_P_K_SLAB]
     end = min(begin + p[_P_K_SLAB], p[_P_K])
-    n_rows, n_columns = class_a.shape[3], class_b.shape[3]
+    n_blocks, n_rows = near.shape[1], near.shape[2]
     last = drained[c, ring - 1 if ring > 0 else window - 1]
     start = cycle
+    past = min(start - cores[c, _ORIGIN], _FAR)
+    for block in range(n_blocks):
+        for row in range(n_rows):
+            for lane in range(BANK_BLOCK):
+                near[c, block, row, lane] = max(near[c, block, row, lane] - past, 0)
+    cores[c, _ORIGIN] = start
     conflict = issue = issued = made = np.int64(0)
     for k in range(begin + warps[c, w, _STEP], end):
         g_a, g_b = np.int64(groups_a[tile_m, k]), np.int64(groups_b[tile_n, k])
@@ -464,15 +477,15 @@ def _run_slab_banked(p, cores, c, warps, w, free, drained, class_a, class_b, mos
                     if last <= cycle and (most == 1 or window == 1):
                         last = cycle + most
                     else:
-                        for row in range(n_rows):
-                            times = np.int64(class_a[tile_m, k, i, row])
-                            if times:
-                                at = row * n_columns
-                                for column in range(n_columns):
-                                    bank = max(free[c, at + column], cycle)
-                                    bank += times * np.int64(class_b[tile_n, k, j, column])
-                                    free[c, at + column] = bank
-                                    last = max(last, bank)
+                        now = np.int32(cycle - start)
+                        rows_at = ((tile_m * class_a.shape[1] + k) * class_a.shape[2] + i) * n_rows
+                        columns_at = ((tile_n * class_b.shape[1] + k) * class_b.shape[2] + j) * n_blocks
+                        for block in range(n_blocks):
+                            latest = send_accesses(
+                                near, (c * n_blocks + block) * n_rows * BANK_BLOCK, n_rows,
+                                class_a, rows_at, class_b, (columns_at + block) * BANK_BLOCK, now,
+                            )  # fmt: skip
+                            last = max(last, start + latest)
                     drained[c, ring] = last
                     ring += 1
                     if ring == window:
@@ -502,7 +515,7 @@ def _run_slab_banked(p, cores, c, warps, w, free, drained, class_a, class_b, mos
 @borrowing
 def _decide(
     p, cores, c, warps, free, drained, bank_of, out, ones_a, ones_b, groups_a, groups_b, slab_a, slab_b,
-    bits_a, bits_b, scratch, class_a, class_b, most_a, most_b,
+    bits_a, bits_b, scratch, near, class_a, class_b, most_a, most_b,
 ):  # fmt: skip
     """Go on from a sub-core's local time: issue, or find the next cycle in which something changes."""
     cycle = cores[c, _LOCAL]
@@ -554,7 +567,7 @@ def _decide(
     single = not p[_P_GREEDY] or p[_P_SHARED_ISSUE]
     if not single and p[_P_BUFFER] == _BANKED and p[_P_INTERVAL] == 1 and class_a.shape[0] > 0:
         _run_slab_banked(
-            p, cores, c, warps, chosen, free, drained, class_a, class_b, most_a, most_b, out,
+            p, cores, c, warps, chosen, near, drained, class_a, class_b, most_a, most_b, out,
             ones_a, ones_b, groups_a, groups_b,
         )  # fmt: skip
         return chosen
@@ -583,6 +596,7 @@ def _sm(
     cores = np.zeros((n_cores, _N_SUB_CORE), np.int64)
     cores[:, _LOCAL] = _NEVER
     free = np.zeros((n_cores, n_banks), np.int64)
+    near = np.zeros((n_cores, class_b.shape[3], class_a.shape[3], BANK_BLOCK), np.int32)
     drained = np.zeros((n_cores, max(p[_P_WINDOW], 1)), np.int64)
     scratch = np.zeros(n_banks, np.int64)
     cta_of = np.full(n_slots, -1, np.int64)
@@ -671,7 +685,8 @@ def _sm(
 
         place = _decide(
             p, cores, least, warps, free, drained, bank_of, out, ones_a, ones_b,
-            groups_a, groups_b, slab_a, slab_b, bits_a, bits_b, scratch, class_a, class_b, most_a, most_b,
+            groups_a, groups_b, slab_a, slab_b, bits_a, bits_b, scratch, near, class_a, class_b,
+            most_a, most_b,
         )  # fmt: skip
         if place < 0 or (warps[least, place, _ARRIVED] < 0 and warps[least, place, _FINISHED] < 0):
             continue
@@ -754,12 +769,21 @@ def simulate(
     groups_a, groups_b = _groups(ones_a, model.m_inst), _groups(ones_b, model.n_inst)
     slab_a, slab_b = _per_slab(ones_a, model.k_slab), _per_slab(ones_b, model.k_slab)
 
-    class_a, class_b = np.zeros((0, 0, 0, 0), np.uint8), np.zeros((0, 0, 0, 0), np.uint8)
+    class_a, class_b = np.zeros((0, 0, 0, 0), np.uint8), np.zeros((0, 0, 0, 0, BANK_BLOCK), np.uint8)
     classes = bank_classes(model.bank_of)
-    if model.buffer == Buffer.BANKED and model.accesses_per_cycle == 1 and classes is not None:
-        class_a = _class_counts(work.bits_a, classes[0], model.m_inst, model.grid_a)
-        class_b = _class_counts(work.bits_b, classes[1], model.n_inst, model.grid_b)
-    most_a, most_b = class_a.max(axis=3, initial=0), class_b.max(axis=3, initial=0)
+    if (
+        model.buffer == Buffer.BANKED
+        and model.accesses_per_cycle == 1
+        and classes is not None
+        and _fits_32_bits(model)
+    ):
+        blocks = -(-(int(classes[1].max()) + 1) // BANK_BLOCK)
+        class_a = _class_counts(
+            work.bits_a, classes[0], model.m_inst, model.grid_a, int(classes[0].max()) + 1
+        )
+        class_b = _class_counts(work.bits_b, classes[1], model.n_inst, model.grid_b, blocks * BANK_BLOCK)
+        class_b = class_b.reshape(*class_b.shape[:3], blocks, BANK_BLOCK)
+    most_a, most_b = class_a.max(axis=3, initial=0), class_b.max(axis=(3, 4), initial=0)
 
     def run(first: int, end: int) -> None:
         _sms(
@@ -776,6 +800,15 @@ def simulate(
     with ThreadPoolExecutor(threads) as pool:
         list(pool.map(run, bounds[:-1], bounds[1:]))
     return out
+
+
+def _fits_32_bits(model: OuterModel) -> bool:
+    """Say whether all that happens to the banks in one slab, and before it to those in use, is near enough."""
+    products = model.m_inst * model.n_inst
+    outer_products = model.grid_a * model.grid_b
+    front_milli = model.step_milli + outer_products * model.skipped_milli
+    step_cycles = outer_products * (products + 1) + -(-front_milli // MILLI)
+    return model.k_slab * step_cycles + model.window * products < int(_FAR)
 
 
 def bank_classes(bank_of: IntArray) -> tuple[IntArray, IntArray] | None:
@@ -804,8 +837,10 @@ def _count_classes(bits, classes, quantum, out):
                     n += 1
 
 
-def _class_counts(bits: np.ndarray, classes: IntArray, quantum: int, groups: int) -> np.ndarray:
-    out = np.zeros((*bits.shape, groups, int(classes.max()) + 1), np.uint8)
+def _class_counts(
+    bits: np.ndarray, classes: IntArray, quantum: int, groups: int, n_classes: int
+) -> np.ndarray:
+    out = np.zeros((*bits.shape, groups, n_classes), np.uint8)
     _count_classes(bits, classes, quantum, out)
     return out
 
