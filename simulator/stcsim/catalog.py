@@ -9,17 +9,19 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cache
 from pathlib import Path
 from typing import Any, Literal
 
+from stcsim.config.base import with_base
 from stcsim.config.document import Document, format_path
 from stcsim.config.kernel import Kernel
 from stcsim.config.loader import load
 from stcsim.config.machine import Machine, compose_machine
 from stcsim.config.override import apply_overrides
 from stcsim.config.validation import validate
-from stcsim.errors import ConfigError, Problem, unknown
+from stcsim.errors import ConfigError, Problem, must, unknown
 from stcsim.lowering import LOWERINGS
 from stcsim.machine.datapaths import DATAPATHS
 from stcsim.resources import data_path
@@ -27,6 +29,7 @@ from stcsim.resources import data_path
 Kind = Literal["machine", "kernel"]
 
 _NOWHERE = Problem("")
+_SPLIT_K = re.compile(r"(.+)_splitk([1-9]\d{0,3})")
 _ASSUMED = re.compile(r"#.*?\bASSUMED:\s*(.*)$")
 
 
@@ -76,18 +79,61 @@ class KernelEntry:
 
 def shipped(kind: Kind) -> list[str]:
     """Return the names of the shipped machines or kernels, sorted."""
-    return sorted(path.stem for path in data_path("configs", f"{kind}s").glob("*.yaml"))
+    names = {path.stem for path in data_path("configs", f"{kind}s").glob("*.yaml")}
+    return sorted(names | set(tabulated()) if kind == "kernel" else names)
 
 
-def _find(kind: Kind, name: str, folder: Path | None, place: Problem) -> Document:
-    """Read the file that `name` stands for; a name with a slash or .yaml is a path."""
+def _find(kind: Kind, name: str, folder: Path | None, place: Problem, above: tuple[str, ...] = ()) -> Document:
+    """Read the file that `name` stands for, with its base; a name with a slash or .yaml is a path."""
+
+    def base(of: str, where: Problem) -> Document:
+        if of in (*above, name):
+            raise ConfigError(replace(where, message=must("must not lead back to the file itself", of)))
+        return _find(kind, of, folder, where, (*above, name))
+
     if "/" in name or name.endswith((".yaml", ".yml")):
-        return load((folder or Path()) / name)
+        return with_base(load((folder or Path()) / name), base)
+    if kind == "kernel" and name in tabulated():
+        return tabulated()[name]
     if name not in shipped(kind):
         raise ConfigError(
             Problem(unknown(kind, name, shipped(kind)), file=place.file, line=place.line, path=place.path)
         )
-    return load(data_path("configs", f"{kind}s", f"{name}.yaml"))
+    return with_base(load(data_path("configs", f"{kind}s", f"{name}.yaml")), base)
+
+
+@cache
+def tabulated() -> dict[str, Document]:
+    """Return the kernels of the shipped tables: what a table's ``kernel`` says, and each entry's difference."""
+    found: dict[str, Document] = {}
+    for path in sorted(data_path("configs", "kernels", "tables").glob("*.yaml")):
+        table = load(path)
+        for name in table.get(("entries",)):
+            entry = table.subtree("entries", name)
+            document = with_base(
+                Document({**entry.data, "base": "", "name": name}, entry.file, entry.places, entry.prefix),
+                lambda _name, _place, table=table: table.subtree("kernel"),
+            )
+            found[name] = document
+    return found
+
+
+def kernels_of_table(table: str, place: Problem = _NOWHERE) -> list[str]:
+    """Return the names of the kernels of a shipped table, in its order, each with the splits that it lists.
+
+    Raises
+    ------
+    ConfigError
+        If there is no such table.
+    """
+    names = sorted(path.stem for path in data_path("configs", "kernels", "tables").glob("*.yaml"))
+    if table not in names:
+        raise ConfigError(replace(place, message=unknown("kernel table", table, names)))
+    document = load(data_path("configs", "kernels", "tables", f"{table}.yaml"))
+    splits = document.get(("splits",))
+    return [
+        name if split == 1 else f"{name}_splitk{split}" for name in document.get(("entries",)) for split in splits
+    ]
 
 
 def _applicable(document: Document, overrides: Iterable[str], model: type[Any]) -> tuple[Document, set[str]]:
@@ -166,11 +212,15 @@ def load_kernel(
     place: Problem = _NOWHERE,
 ) -> tuple[KernelEntry, set[str]]:
     """Read a kernel; arguments, returns and errors as `load_machine`."""
+    name, split = _split_k(name)
     document = _find("kernel", name, folder, place)
     original = document
+    if split is not None:
+        document = apply_overrides(document, [f"grid.split_k={split}", f"name={name}_splitk{split}"], Kernel)
     document, used = _applicable(document, overrides, Kernel)
     kernel = validate(Kernel, document)
-    _require_name(document, kernel.name)
+    if split is None and name not in tabulated():
+        _require_name(document, kernel.name)
     for kind, key, registry in (("lowering", "lowering", LOWERINGS), ("datapath", "datapath", DATAPATHS)):
         value = getattr(kernel, key)
         if value not in registry:
@@ -184,6 +234,12 @@ def load_kernel(
     return KernelEntry(kernel, document, _assumptions(original, document)), used
 
 
+def _split_k(name: str) -> tuple[str, str | None]:
+    """Take ``_splitkN`` off a kernel's name: the same kernel with so many CTAs along K."""
+    match = _SPLIT_K.fullmatch(name)
+    return (name, None) if match is None else (match[1], match[2])
+
+
 def _require_name(document: Document, name: str) -> None:
     stem = Path(document.file or "").stem
     if name != stem:
@@ -193,21 +249,20 @@ def _require_name(document: Document, name: str) -> None:
 
 def _assumptions(original: Document, document: Document) -> tuple[Assumption, ...]:
     """Find the parameters whose line says ``ASSUMED:``; one that was overridden is the user's own."""
-    if original.file is None:
-        return ()
-    by_line: dict[int, list[tuple[str | int, ...]]] = {}
+    by_line: dict[tuple[str, int], list[tuple[str | int, ...]]] = {}
     for path, place in original.places.items():
-        if path and place.line is not None:
-            by_line.setdefault(place.line, []).append(path)
+        if path and place.line is not None and place.file is not None:
+            by_line.setdefault((place.file, place.line), []).append(path)
     found = []
-    for number, line in enumerate(Path(original.file).read_text(encoding="utf-8").splitlines(), start=1):
-        match = _ASSUMED.search(line)
-        if match is None or number not in by_line:
-            continue
-        path = min(by_line[number], key=len)
-        value = original.get(path)
-        if _holds(document, path, value):
-            found.append(Assumption(Path(original.file).name, format_path(path), value, match[1]))
+    for file in dict.fromkeys(file for file, _ in by_line):
+        for number, line in enumerate(Path(file).read_text(encoding="utf-8").splitlines(), start=1):
+            match = _ASSUMED.search(line)
+            if match is None or (file, number) not in by_line:
+                continue
+            path = min(by_line[file, number], key=len)
+            value = original.get(path)
+            if _holds(document, path, value):
+                found.append(Assumption(Path(file).name, format_path(path), value, match[1]))
     return tuple(found)
 
 

@@ -12,6 +12,7 @@ from typing import Any, Self
 from pydantic import Field, model_validator
 
 from stcsim.config.machine import Dtype, NotNegative, Positive, Section
+from stcsim.units import Seconds
 
 
 class Tile(Section):
@@ -48,6 +49,20 @@ class Tile(Section):
         return self.warps_m * self.warps_n
 
 
+class Grid(Section):
+    """How the CTAs of a kernel follow each other; acts where the machine has a section ``gpu``."""
+
+    raster_group: Positive = Field(
+        default=8, description="Rows of CTA tiles that are gone through together, column by column."
+    )
+    split_k: Positive = Field(
+        default=1, description="CTAs that share a tile of C along K; a second kernel sums their parts."
+    )
+    persistent: bool = Field(
+        default=False, description="As many CTAs as fit, each with a fixed share of the tiles."
+    )
+
+
 class Kernel(Section):
     """One kernel: a lowering with its shapes."""
 
@@ -61,9 +76,21 @@ class Kernel(Section):
     tile: Tile
     stages: Positive = Field(description="Shared-memory stages of the operand pipeline.")
     registers_per_thread: Positive = Field(description="Registers of one thread; bounds the resident warps.")
+    grid: Grid = Field(default=Grid(), description="Order of the CTAs.")
+    store_bytes: Positive = Field(
+        default=32,
+        description="Bytes of a row of C that are stored together: 32 and more fill whole sectors.",
+    )
+    output_bytes: dict[Dtype, Positive] = Field(
+        default_factory=dict,
+        description="Bytes of an element of C, where not 2 for fp16 and bf16, 4 for tf32 and int8.",
+    )
+    launch_overhead: Seconds = Field(
+        default=0.0, description="What launching it takes beyond an empty kernel, where the machine has a section gpu."
+    )
     options: dict[str, Any] = Field(
         default_factory=dict, description="Options of the lowering (its own schema)."
     )
 
 
-__all__ = ["Kernel", "NotNegative", "Tile"]
+__all__ = ["Grid", "Kernel", "NotNegative", "Tile"]

@@ -14,6 +14,7 @@ from typing import Annotated, Any, Literal, cast
 
 from pydantic import Field, create_model
 
+from stcsim.config.gpu import Gpu
 from stcsim.config.section import NotNegative, Positive, Section
 from stcsim.config.sm import Sm
 from stcsim.units import Bytes, Hertz
@@ -38,6 +39,10 @@ class InstructionTiming(Section):
         default=1,
         description="Cycles by which the operand of a memory instruction, read after this one, delays the next. "
         "SM engine only.",
+    )
+    relative_power: Annotated[float, Field(gt=0, le=4)] = Field(
+        default=1.0,
+        description="Power of the tensor pipe that executes it, over that of dense fp16; for gpu.sustained_clock.",
     )
 
 
@@ -86,8 +91,15 @@ class Machine(Section):
         default=None,
         description="Inside of the SM, for the SM engine; without it warp tiles run on sub-cores alone.",
     )
+    gpu: Gpu | None = Field(
+        default=None,
+        description="The chip around the SMs; without it L2, DRAM, CTA starts and launch take no time.",
+    )
     kernels: tuple[str, ...] = Field(
         min_length=1, description="Kernels to run when none is named, best first."
+    )
+    kernel_tables: tuple[str, ...] = Field(
+        default=(), description="Tables (configs/kernels/tables) whose kernels `auto` tries beside those."
     )
 
 

@@ -40,7 +40,7 @@ class DenseInner(Lowering):
             steps=None,
             macs_executed=gemm.macs_total,
             slots_per_instruction=loop.slots_per_instruction(),
-            traffic_bytes=traffic(grid, dense_bits(gemm.a, dtype), dense_bits(gemm.b, dtype), dtype),
+            traffic_bytes=traffic(grid, dense_bits(gemm.a, dtype), dense_bits(gemm.b, dtype), dtype, kernel),
             execute=partial(_execute, gemm, loop),
         )
 

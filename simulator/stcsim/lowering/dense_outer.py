@@ -62,7 +62,7 @@ class DenseOuter(Lowering):
             ),
             macs_executed=gemm.macs_total,
             slots_per_instruction=loop.slots_per_instruction(),
-            traffic_bytes=traffic(grid, dense_bits(gemm.a, dtype), dense_bits(gemm.b, dtype), dtype),
+            traffic_bytes=traffic(grid, dense_bits(gemm.a, dtype), dense_bits(gemm.b, dtype), dtype, kernel),
             execute=partial(_execute, gemm, loop, body),
         )
 

@@ -78,6 +78,14 @@ class Lowering(ABC):
         """
 
     @classmethod
+    def of_shape(cls, gemm: Gemm, kernel: Kernel, dtype: Dtype, machine: Machine) -> Lowered:
+        """Lower a problem of which only the sizes count: the operands' patterns are taken to fit.
+
+        For times alone; arguments, returns and errors as `lower`.
+        """
+        return cls.lower(gemm, kernel, dtype, machine)
+
+    @classmethod
     def misfit(cls, gemm: Gemm, kernel: Kernel) -> Problem | None:
         """Return why an operand does not fit its format, or None; the problem's path is "a" or "b"."""
         del gemm, kernel
@@ -120,7 +128,9 @@ def padded_block(operand: Operand, r0: int, rows: int, c0: int, columns: int) ->
     return block
 
 
-def traffic(grid: Grid, bits_a: int, bits_b: int, dtype: Dtype) -> dict[str, int]:
+def traffic(
+    grid: Grid, bits_a: int, bits_b: int, dtype: Dtype, kernel: Kernel | None = None
+) -> dict[str, int]:
     """Return the bytes that all CTAs fetch and write, each CTA fetching its own slabs; no cache.
 
     Parameters
@@ -129,11 +139,14 @@ def traffic(grid: Grid, bits_a: int, bits_b: int, dtype: Dtype) -> dict[str, int
     bits_a, bits_b : int
         Stored bits of the whole operands, metadata included.
     dtype : str
+    kernel : Kernel, optional
+        Says where C is not stored as usual.
     """
+    output_bytes = OUTPUT_BYTES[dtype] if kernel is None else kernel.output_bytes.get(dtype, OUTPUT_BYTES[dtype])
     return {
         "operand_a": -(-bits_a // 8) * grid.ctas_n,
         "operand_b": -(-bits_b // 8) * grid.ctas_m,
-        "output": grid.m * grid.n * OUTPUT_BYTES[dtype],
+        "output": grid.m * grid.n * output_bytes,
     }
 
 

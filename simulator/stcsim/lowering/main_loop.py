@@ -87,13 +87,18 @@ class MainLoop:
         return max(1, self.tile.k_cta // self.loop.k_step)
 
     @property
-    def copies(self) -> int:
-        """Copies of a warp for one stage: all of A's and B's slab, and metadata, over the warps."""
+    def stage_bytes(self) -> int:
+        """Bytes of one stage: A's and B's slab as stored, and metadata."""
         bits = ELEMENT_BITS[self.dtype]
         stored_k = self.tile.k_cta // 2 if self.is_sparse else self.tile.k_cta
         metadata = self.tile.m_cta * stored_k * _METADATA_BITS if self.is_sparse else 0
         slab = (self.tile.m_cta * stored_k + self.tile.n_cta * self.tile.k_cta) * bits + metadata
-        return -(-slab // (8 * _COPY_BYTES * self.tile.warps))
+        return -(-slab // 8)
+
+    @property
+    def copies(self) -> int:
+        """Copies of a warp for one stage, which the warps share."""
+        return -(-self.stage_bytes // (_COPY_BYTES * self.tile.warps))
 
     @property
     def lines(self) -> int:

@@ -64,10 +64,15 @@ class NmInner(Lowering):
     @classmethod
     def lower(cls, gemm: Gemm, kernel: Kernel, dtype: Dtype, machine: Machine) -> Lowered:
         """Lower `gemm`; see `Lowering.lower`."""
-        del machine
         problem = cls.misfit(gemm, kernel)
         if problem is not None:
             raise FormatError(problem)
+        return cls.of_shape(gemm, kernel, dtype, machine)
+
+    @classmethod
+    def of_shape(cls, gemm: Gemm, kernel: Kernel, dtype: Dtype, machine: Machine) -> Lowered:
+        """Lower a problem whose A is taken to fit; see `Lowering.of_shape`."""
+        del machine
         nm = cls._format(kernel)
         loop = FragmentLoop(kernel, steps_of(kernel, dtype))
         grid = Grid(gemm.m, gemm.n, kernel.tile)
@@ -85,7 +90,7 @@ class NmInner(Lowering):
             steps=None,
             macs_executed=gemm.m * gemm.n * stored_k,
             slots_per_instruction=loop.slots_per_instruction(),
-            traffic_bytes=traffic(grid, stored, dense_bits(gemm.b, dtype), dtype),
+            traffic_bytes=traffic(grid, stored, dense_bits(gemm.b, dtype), dtype, kernel),
             execute=partial(_execute, gemm, loop, nm),
             notes=notes,
         )

@@ -61,7 +61,7 @@ class SparseOuter(Lowering):
             ),
             macs_executed=gemm.macs_useful,
             slots_per_instruction=loop.slots_per_instruction(),
-            traffic_bytes=traffic(grid, bits_a, bits_b, dtype),
+            traffic_bytes=traffic(grid, bits_a, bits_b, dtype, kernel),
             execute=partial(_execute, gemm, loop),
         )
 

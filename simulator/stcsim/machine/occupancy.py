@@ -17,7 +17,11 @@ WARP_SIZE = 32
 
 
 def resident_ctas(
-    machine: Machine, kernel: Kernel, dtype: Dtype, accumulator_tiles: int | None = None
+    machine: Machine,
+    kernel: Kernel,
+    dtype: Dtype,
+    accumulator_tiles: int | None = None,
+    stage_bytes: int | None = None,
 ) -> int:
     """Return the CTAs of `kernel` that one SM holds.
 
@@ -29,6 +33,8 @@ def resident_ctas(
         Operand type; its stored size sets the shared memory of a stage.
     accumulator_tiles : int, optional
         Warp tiles that the accumulator buffer of one sub-core holds; None: no such limit.
+    stage_bytes : int, optional
+        Shared memory of one stage; None: of dense slabs of both operands.
 
     Returns
     -------
@@ -42,8 +48,9 @@ def resident_ctas(
     tile = kernel.tile
     unit = machine.registers_per_warp_unit
     registers_per_warp = -(-kernel.registers_per_thread * WARP_SIZE // unit) * unit
-    stage_bits = (tile.m_cta + tile.n_cta) * tile.k_cta * ELEMENT_BITS[dtype]
-    cta_bytes = kernel.stages * stage_bits // 8 + machine.shared_memory.reserved_per_cta
+    if stage_bytes is None:
+        stage_bytes = -(-(tile.m_cta + tile.n_cta) * tile.k_cta * ELEMENT_BITS[dtype] // 8)
+    cta_bytes = kernel.stages * stage_bytes + machine.shared_memory.reserved_per_cta
     limits = {
         "warp slots": machine.warp_slots_per_sm // tile.warps,
         "CTA slots": machine.cta_slots_per_sm,

@@ -7,6 +7,8 @@ no networks.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 import numpy.typing as npt
 
@@ -223,11 +225,73 @@ def simulate(
     -------
     timing : Timing
     """
-    steps = lowered.steps
-    if steps is None:
+    steps = _steps(lowered)
+    model = bind(lowered, machine, timing, steps)
+    counters, ctas = _run(lowered, model, steps, machine.sms, engine, threads)
+    return _summed(counters, ctas, lowered, model)
+
+
+@dataclass(frozen=True)
+class OuterCtas:
+    """What the CTAs of an outer-product kernel take of an SM: for the GPU level.
+
+    Parameters
+    ----------
+    cycles : ndarray of int64, shape (n_tiles,)
+        Of each CTA tile, row after row, alone on an SM.
+    resident_ctas : int
+        CTAs that an SM holds.
+    together_milli : int
+        Time of an SM for them beside each other, over that of one after the other, in 1/1000.
+    causes : dict of str to int
+        Sub-core cycles by cause of all of them, in proportion.
+    instructions : dict of str to int
+    products : int
+    """
+
+    cycles: IntArray
+    resident_ctas: int
+    together_milli: int
+    causes: dict[str, int]
+    instructions: dict[str, int]
+    products: int
+
+
+def time_ctas(
+    lowered: Lowered, machine: Machine, timing: InstructionTiming, engine: EngineName, threads: int
+) -> OuterCtas:
+    """Time every CTA of a lowered problem by itself; arguments as `simulate`."""
+    steps = _steps(lowered)
+    model = bind(lowered, machine, timing, steps)
+    n_ctas = lowered.grid.ctas_m * lowered.grid.ctas_n
+    counters, _ = _run(lowered, model, steps, n_ctas, engine, threads)
+    cycles = counters[..., OuterCounter.CYCLES].max(axis=1, initial=0)
+    together_milli = MILLI
+    if model.resident_ctas > 1 and n_ctas > 1:
+        beside, _ = _run(lowered, model, steps, machine.sms, engine, threads)
+        taken = int(beside[..., OuterCounter.CYCLES].max(axis=1, initial=0).sum())
+        together_milli = min(MILLI, max(1, taken * MILLI // max(1, int(cycles.sum()))))
+        counters = beside
+    whole = counters[..., OuterCounter.CYCLES].max(axis=1, initial=0)
+    causes = _causes(counters)
+    causes["imbalance"] += int((whole[:, None] - counters[..., OuterCounter.CYCLES]).sum())
+    return OuterCtas(
+        cycles, model.resident_ctas, together_milli, causes, _instructions(counters, lowered),
+        int(counters[..., OuterCounter.PRODUCTS].sum()),
+    )  # fmt: skip
+
+
+def _steps(lowered: Lowered) -> OuterSteps:
+    if lowered.steps is None:
         message = "a problem for outer-product cores must have steps"
         raise AssertionError(message)
-    model = bind(lowered, machine, timing, steps)
+    return lowered.steps
+
+
+def _run(
+    lowered: Lowered, model: OuterModel, steps: OuterSteps, sms: int, engine: EngineName, threads: int
+) -> tuple[IntArray, IntArray]:
+    """Run the CTAs, round robin on so many SMs; return the counters of every sub-core and the CTAs of every SM."""
     if model.buffer == Buffer.BANKED:
         words = steps.words()
     elif engine == "reference":
@@ -235,7 +299,7 @@ def simulate(
     else:
         # Only numbers of ones matter, and the fast engine has them: words of no steps will do.
         words = (np.zeros((len(steps.ones_a), 1), np.uint64), np.zeros((len(steps.ones_b), 1), np.uint64))
-    work = give_out(lowered.grid, machine.sms, steps, words)
+    work = give_out(lowered.grid, sms, steps, words)
     run, which = one_of_each(work, steps)
     if engine == "reference":
         from stcsim.machine import outer_reference
@@ -245,18 +309,31 @@ def simulate(
         from stcsim.machine.kernels import outer  # numba takes most of a second to import
 
         counters = outer.simulate(model, run, steps.ones_a, steps.ones_b, threads)[which]
-    return _summed(counters, np.diff(work.offsets), lowered, model)
+    return counters, np.diff(work.offsets)
+
+
+def _causes(counters: IntArray) -> dict[str, int]:
+    return {
+        cause.name.lower(): int(counters[..., cause].sum())
+        for cause in OuterCounter
+        if FIRST_CAUSE <= cause <= LAST_CAUSE
+    }
+
+
+def _instructions(counters: IntArray, lowered: Lowered) -> dict[str, int]:
+    columns = {
+        lowered.program.body[0].instruction.mnemonic: OuterCounter.OHMMA,
+        "LDS": OuterCounter.LOADS,
+        "POPC": OuterCounter.POPC,
+    }
+    return {name: int(counters[..., column].sum()) for name, column in columns.items()}
 
 
 def _summed(counters: IntArray, ctas: IntArray, lowered: Lowered, model: OuterModel) -> Timing:
     """Sum the counters of all sub-cores; SMs that are done before the last one idle."""
     sub_cores = counters.shape[0] * counters.shape[1]
     cycles = int(counters[..., OuterCounter.CYCLES].max(initial=0))
-    stalls = {
-        cause.name.lower(): int(counters[..., cause].sum())
-        for cause in OuterCounter
-        if FIRST_CAUSE <= cause <= LAST_CAUSE
-    }
+    stalls = _causes(counters)
     idle = cycles - counters[..., OuterCounter.CYCLES]
     fewer = ctas < ctas.max(initial=0)
     stalls["imbalance"] += int(idle[~fewer].sum())
@@ -266,16 +343,11 @@ def _summed(counters: IntArray, ctas: IntArray, lowered: Lowered, model: OuterMo
             f"busy and stalls ({sum(stalls.values())}) do not tile {cycles} cycles of {sub_cores} sub-cores"
         )
         raise AssertionError(message)
-    instructions = {
-        lowered.program.body[0].instruction.mnemonic: OuterCounter.OHMMA,
-        "LDS": OuterCounter.LOADS,
-        "POPC": OuterCounter.POPC,
-    }
     return Timing(
         cycles=cycles,
         sub_cores=sub_cores,
         stalls=stalls,
-        instructions={name: int(counters[..., column].sum()) for name, column in instructions.items()},
+        instructions=_instructions(counters, lowered),
         products=int(counters[..., OuterCounter.PRODUCTS].sum()),
         resident_warps=max(1, model.resident_ctas * lowered.grid.tile.warps // model.sub_cores),
         model=LABEL,

@@ -13,7 +13,8 @@ from stcsim.config.machine import InstructionTiming, Machine
 from stcsim.errors import LoweringError, Problem, must, unknown
 from stcsim.isa import Instruction
 from stcsim.lowering.lowered import Lowered
-from stcsim.machine import analytic, outer_simulator, sm_simulator
+from stcsim.machine import analytic, gpu_simulator, outer_simulator, sm_simulator
+from stcsim.machine.sm_slab import SlabTiming, time_slab
 from stcsim.machine.datapaths import DATAPATHS
 from stcsim.machine.timing import EngineName, Timing
 
@@ -94,14 +95,32 @@ def simulate(lowered: Lowered, machine: Machine, engine: EngineName = "numba", t
         timing = instruction_timing(lowered, machine)
         if engine == "analytic":
             return analytic.outer_product(lowered, machine, timing)
-        return outer_simulator.simulate(lowered, machine, timing, engine, threads)
+        if machine.gpu is None:
+            return outer_simulator.simulate(lowered, machine, timing, engine, threads)
+        ctas = outer_simulator.time_ctas(lowered, machine, timing, engine, threads)
+        of_grid = gpu_simulator.of_outer(ctas, gpu_simulator.slabs_along_k(lowered))
+        return gpu_simulator.simulate(lowered, machine, of_grid, engine)
     if engine == "analytic":
         mnemonics = {op.instruction.mnemonic for op in lowered.program.body}
         intervals = {name: _timing(machine, lowered.kernel, name).interval_cycles for name in mnemonics}
         return analytic.inner_product(lowered, machine, intervals)
+    if machine.gpu is not None:
+        slab = slab_timing(lowered, machine, engine, threads)
+        return gpu_simulator.simulate(lowered, machine, gpu_simulator.of_slabs(lowered, slab), engine)
+    _require_sm(lowered, machine)
+    return sm_simulator.simulate(lowered, machine, engine, threads)
+
+
+def slab_timing(lowered: Lowered, machine: Machine, engine: EngineName, threads: int) -> SlabTiming:
+    """Time the slabs of a dense or 2:4 kernel on the SM engine; arguments and errors as `simulate`."""
+    _require_multipliers(lowered, machine)
+    _require_sm(lowered, machine)
+    return time_slab(lowered, machine, engine, threads)
+
+
+def _require_sm(lowered: Lowered, machine: Machine) -> None:
     for op in lowered.program.body:
         _require_family(lowered.kernel, op.instruction)
     if machine.sm is None:
         message = f"must be given for kernel {lowered.kernel.name}: its instructions run on the SM engine"
         raise LoweringError(Problem(message, path=f"machine {machine.name}: sm"))
-    return sm_simulator.simulate(lowered, machine, engine, threads)

@@ -24,8 +24,8 @@ LABEL = "SM engine: every instruction of every warp; L2 and DRAM not modelled ye
 _IMBALANCE, _TAIL = "imbalance", "tail"
 
 
-def bind(lowered: Lowered, machine: Machine) -> SmModel:
-    """Return the model of one SM.
+def bind(lowered: Lowered, machine: Machine, k: int | None = None) -> SmModel:
+    """Return the model of one SM, for the problem's K or another one.
 
     Raises
     ------
@@ -34,12 +34,12 @@ def bind(lowered: Lowered, machine: Machine) -> SmModel:
     """
     kernel, tile = lowered.kernel, lowered.grid.tile
     limit = DATAPATHS[kernel.datapath].accumulator_tiles(machine)
-    code = MainLoop(kernel, lowered.dtype, tile).code(lowered.program.iterations * lowered.program.k_step)
+    loop = MainLoop(kernel, lowered.dtype, tile)
     return schedule(
-        code,
+        loop.code(lowered.program.iterations * lowered.program.k_step if k is None else k),
         machine,
         warps_per_cta=tile.warps,
-        resident_ctas=resident_ctas(machine, kernel, lowered.dtype, limit),
+        resident_ctas=resident_ctas(machine, kernel, lowered.dtype, limit, loop.stage_bytes),
     )
 
 
@@ -62,7 +62,7 @@ def simulate(lowered: Lowered, machine: Machine, engine: EngineName = "numba", t
     ctas, times = np.unique(
         ctas_of_sms(lowered.grid.ctas_m * lowered.grid.ctas_n, machine.sms), return_counts=True
     )
-    runs = _engine(engine, model, ctas, threads)
+    runs = run_sms(engine, model, ctas, threads)
     cycles = max((run.cycles for run in runs), default=0)
     stalls = dict.fromkeys([cause.value for cause in CAUSES if cause != Cause.IDLE], 0)
     stalls |= {_IMBALANCE: 0, _TAIL: 0}
@@ -93,7 +93,8 @@ def simulate(lowered: Lowered, machine: Machine, engine: EngineName = "numba", t
     )
 
 
-def _engine(engine: EngineName, model: SmModel, ctas: IntArray, threads: int) -> list[SmRun]:
+def run_sms(engine: EngineName, model: SmModel, ctas: IntArray, threads: int) -> list[SmRun]:
+    """Run SMs with the given numbers of CTAs on the engine of that name."""
     if engine == "reference":
         from stcsim.machine import sm  # each engine is loaded only where it runs
 

@@ -29,6 +29,10 @@ class Timing:
         Warps that each sub-core holds at a time.
     model : str
         What the cycles cover, in words.
+    clock_hz : float, optional
+        The clock that the board sustains; None: the machine's.
+    dram_bytes : int, optional
+        Moved from and to DRAM; None: not modelled.
     """
 
     cycles: int
@@ -38,3 +42,5 @@ class Timing:
     products: int
     resident_warps: int
     model: str
+    clock_hz: float | None = None
+    dram_bytes: int | None = None

@@ -55,6 +55,8 @@ class Result:
         Issued tensor instructions by mnemonic; sub-core cycles by cause (they sum to
         cycles * sub_cores); bytes fetched and written by CTAs.
     check : Check
+    dram_bytes : int or None
+        Moved from and to DRAM; None: not modelled.
     seed : int
     notes : tuple of str
         What was done to the problem: transposed, pruned, run dense.
@@ -96,6 +98,7 @@ class Result:
     seed: int
     version: str
     model_version: int
+    dram_bytes: int | None = None
     notes: tuple[str, ...] = ()
     assumed: tuple[dict[str, Any], ...] = field(default=(), repr=False)
     network: str = ""
@@ -127,6 +130,7 @@ class Result:
             instructions={name: times * count for name, count in self.instructions.items()},
             stalls={name: times * count for name, count in self.stalls.items()},
             traffic_bytes={name: times * count for name, count in self.traffic_bytes.items()},
+            dram_bytes=None if self.dram_bytes is None else times * self.dram_bytes,
             im2col_cycles={name: times * count for name, count in self.im2col_cycles.items()},
             notes=(*self.notes, f"{times} times, one after the other"),
         )
@@ -184,6 +188,7 @@ class Result:
             "stalls": self.stalls,
             "utilization": self.utilization,
             "traffic_bytes": self.traffic_bytes,
+            "dram_bytes": self.dram_bytes,
             "im2col_cycles": self.im2col_cycles,
             "check": {"share": self.check.share, "ok": self.check.ok},
             "seed": self.seed,

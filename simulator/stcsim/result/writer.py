@@ -59,6 +59,8 @@ def flatten(result: Result) -> dict[str, Any]:
     row |= {f"utilization_{name}_fraction": value for name, value in data["utilization"].items()}
     row |= {f"{name}_sub_core_cycles": value for name, value in data["stalls"].items()}
     row |= {f"{name}_bytes": value for name, value in data["traffic_bytes"].items()}
+    if data["dram_bytes"] is not None:
+        row["dram_bytes"] = data["dram_bytes"]
     row |= {f"im2col_{name}_cycles": value for name, value in data["im2col_cycles"].items()}
     row |= {"check_share_fraction": data["check"]["share"], "check_ok": data["check"]["ok"]}
     row |= {key: data[key] for key in ("seed", "engine", "model", "version", "model_version")}

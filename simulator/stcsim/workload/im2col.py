@@ -81,6 +81,11 @@ class Im2colPattern(LazyPattern):
         self.shape = (conv.pixels, conv.taps)
 
     @property
+    def n_unique(self) -> int:
+        """Elements of the group's feature map; a filter with stride or dilation may use fewer."""
+        return min(self.n_stored, self.conv.n * self.conv.c_group * self.conv.h * self.conv.w)
+
+    @property
     def n_stored(self) -> int:
         """Elements that stand in the feature map: all but padding."""
         return self.conv.inside * self.conv.c_group
@@ -210,6 +215,11 @@ class TransposedPattern(LazyPattern):
     def n_stored(self) -> int:
         """Elements that stand in the feature map; see `Im2colPattern.n_stored`."""
         return self.base.n_stored
+
+    @property
+    def n_unique(self) -> int:
+        """Elements of the feature map; see `Im2colPattern.n_unique`."""
+        return self.base.n_unique
 
     def block(self, r0: int, r1: int, c0: int, c1: int) -> BoolArray:
         """Return a block; see `Pattern.block`."""

@@ -78,6 +78,11 @@ class Pattern(ABC):
         return self.size
 
     @property
+    def n_unique(self) -> int:
+        """Elements that are stored once: fewer than `n_stored` where windows of one feature map overlap."""
+        return self.n_stored
+
+    @property
     def density(self) -> float:
         """Share of stored elements that are non-zero, in [0, 1]; 0 for an operand without elements."""
         return self.nnz / self.n_stored if self.n_stored else 0.0
