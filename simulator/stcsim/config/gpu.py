@@ -24,8 +24,8 @@ class L2(Section):
     read_bandwidth: BytesPerCycle = Field(description="To all SMs together, by SM clock.")
     write_bandwidth: BytesPerCycle = Field(description="From all SMs together, by SM clock.")
     sm_bandwidth: BytesPerCycle = Field(description="Into one SM.")
-    sm_outstanding: Annotated[Bytes, Field(ge=1)] = Field(
-        description="Most bytes on their way into one SM; over the latency, another bound of its bandwidth."
+    cta_outstanding: Annotated[Bytes, Field(ge=1)] = Field(
+        description="Most bytes on their way to one CTA; over the latency, a bound of its bandwidth (Little's law)."
     )
     latency_cycles: NotNegative = Field(
         description="Request to data in shared memory, mean of near and far partition."

@@ -10,8 +10,8 @@ The rules (docs/gpu.md):
    and where one ends.  Persistent: CTAs are fixed to slots.
 2. *Stages.*  A CTA asks for its first ``stages - 1`` slabs `start_ticks` after it starts; when it comes to a slab
    it asks for the one ``stages - 1`` further on.  With a single stage it asks when the slab before is done.
-3. *L2 and DRAM.*  A request takes its turn (first come, first served) at L2 and at the port of its SM, which also
-   bounds the bytes on their way to it (Little's law); what L2 has lost also at DRAM.  A slab has landed when the last of them has served it, plus that one's latency; a block that
+3. *L2 and DRAM.*  A request takes its turn (first come, first served) at L2 and at the port of its SM, and
+   waits for room among the bytes on their way to its CTA (Little's law); what L2 has lost also at DRAM.  A slab has landed when the last of them has served it, plus that one's latency; a block that
    another CTA is fetching lands no earlier than that one's.
 4. *Residency in L2.*  `stcsim.machine.gpu_record.miss_table`: the share of a block that is lost grows with the bytes
    filled since it was touched.
@@ -62,6 +62,8 @@ class _Slot:
     step: _Step = _Step.REQUEST
     landed: dict[int, tuple[int, SmTime]] = field(default_factory=dict)
     """When each requested slab is there, and what served it last."""
+    on_the_way_until: int = 0
+    """When what its CTAs have asked for leaves room for more."""
 
 
 @dataclass
@@ -104,7 +106,9 @@ class _Chip:
             self.dram_read_bytes += lost
         return lost, arrives.get(key, 0)
 
-    def fetch(self, now: int, cta: int, slab: int, sm_port: int) -> tuple[int, SmTime, int]:
+    def fetch(
+        self, now: int, cta: int, slab: int, sm_port: int, slot: _Slot
+    ) -> tuple[int, SmTime, int]:
         """Ask for both operands' slab; return when it has landed, what served it last, the SM port's next turn."""
         work, model = self.work, self.model
         a, b, k = int(work.panel_a[cta]), int(work.panel_b[cta]), int(work.first[cta]) + slab
@@ -120,8 +124,9 @@ class _Chip:
         self.l2_free = max(self.l2_free, now) + n_bytes * MILLI // model.l2_rate
         # Each byte holds a place among those on their way for as long as its source takes.
         held = (n_bytes - lost) * model.l2_latency_ticks + lost * model.dram_latency_ticks
-        sm_port = max(sm_port, now) + max(n_bytes * MILLI // model.sm_rate, held // model.outstanding_bytes)
-        from_l2 = max(self.l2_free, sm_port) + model.l2_latency_ticks
+        slot.on_the_way_until = max(slot.on_the_way_until, now) + held // model.outstanding_bytes
+        sm_port = max(sm_port, now) + n_bytes * MILLI // model.sm_rate
+        from_l2 = max(self.l2_free, sm_port, slot.on_the_way_until) + model.l2_latency_ticks
         served_by = SmTime.DRAM if from_dram > from_l2 else SmTime.L2
         lead = int(work.slab_ticks[cta]) * model.lead_milli // MILLI
         return max(from_dram - lead, from_l2 - lead, now + model.l2_latency_ticks), served_by, sm_port
@@ -168,7 +173,7 @@ def simulate(model: GpuModel, work: GpuWork, l2: L2State) -> GpuRun:
 
     def request(now: int, slot: _Slot, cta: int, first: int, stop: int) -> None:
         for slab in range(first, min(stop, int(work.slabs[cta]))):
-            landed, served_by, sm_port[slot.sm] = chip.fetch(now, cta, slab, sm_port[slot.sm])
+            landed, served_by, sm_port[slot.sm] = chip.fetch(now, cta, slab, sm_port[slot.sm], slot)
             slot.landed[slab] = landed, served_by
 
     for i in range(min(n_slots, n_ctas)):

@@ -73,7 +73,7 @@ class GpuModel:
         Where several slabs count as one: the share of its time, in 1/1024, that may be computed before its last
         byte has landed, all but its last slab; 0 where slabs are told apart.
     outstanding_bytes : int
-        Bytes that an SM may have asked for and not got.
+        Bytes that a CTA may have asked for and not got.
     """
 
     sms: int

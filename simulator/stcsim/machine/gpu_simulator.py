@@ -225,7 +225,7 @@ def bind(lowered: Lowered, machine: Machine, ctas: CtaTiming, clock_hz: float) -
         capacity_bytes=gpu.l2.capacity,
         persistent=int(order.persistent),
         lead_milli=MILLI * (together - 1) // together,
-        outstanding_bytes=gpu.l2.sm_outstanding,
+        outstanding_bytes=gpu.l2.cta_outstanding,
     )
     return model, work
 

@@ -101,6 +101,7 @@ def _run(
     ring = ahead + 1
     landed, served_by = np.zeros((n_slots, ring), np.int64), np.zeros((n_slots, ring), np.int64)
     active, sm_free = np.zeros(sms, np.int64), np.zeros(sms, np.int64)
+    on_the_way_until = np.zeros(n_slots, np.int64)
     sm_port, stored_at = np.zeros(sms, np.int64), np.zeros(sms, np.int64)
     end = 0
     started = min(n_slots, n_ctas)
@@ -142,8 +143,9 @@ def _run(
             chip[_L2_BYTES] += n_bytes
             chip[_L2_FREE] = max(chip[_L2_FREE], now) + n_bytes * _MILLI // l2_rate
             held = (n_bytes - lost) * l2_latency + lost * dram_latency
-            sm_port[sm] = max(sm_port[sm], now) + max(n_bytes * _MILLI // sm_rate, held // outstanding)
-            from_l2 = max(chip[_L2_FREE], sm_port[sm]) + l2_latency
+            on_the_way_until[i] = max(on_the_way_until[i], now) + held // outstanding
+            sm_port[sm] = max(sm_port[sm], now) + n_bytes * _MILLI // sm_rate
+            from_l2 = max(max(chip[_L2_FREE], sm_port[sm]), on_the_way_until[i]) + l2_latency
             lead = slab_ticks[to_cta] * lead_milli // _MILLI
             landed[i, slab % ring] = max(max(from_dram, from_l2) - lead, now + l2_latency)
             served_by[i, slab % ring] = _DRAM if from_dram > from_l2 else _L2
