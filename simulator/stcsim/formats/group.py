@@ -151,7 +151,7 @@ class GroupFormat(Format[E]):
                 rank[:, j] += first
                 rank[:, i] += ~first
         kept = (rank < self.n) & (magnitude != 0)
-        by_k = kept.reshape(-1, outer)[:k]
+        by_k = kept.reshape(self.groups(k) * self.m, outer)[:k]
         return np.ascontiguousarray(by_k if self.side == "b" else by_k.T)
 
     def project(self, operand: Operand) -> tuple[Operand, float]:

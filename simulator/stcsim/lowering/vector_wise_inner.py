@@ -43,7 +43,7 @@ class VectorWiseInner(GroupInner):
         spec = loop.steps[0]
         takes = operand_layout(spec, "a").shape[1], spec.product.k
         if (form.n, form.m) != takes:
-            what = f"must keep n = {takes[0]} of m = {takes[1]} elements, as {spec.mnemonic} does"
+            what = f"must keep n = {takes[0]} of m = {takes[1]} elements, as the kernel's instruction does"
             path = f"kernel {loop.kernel.name}: options"
             raise LoweringError(Problem(must(what, f"{form.n} of {form.m}"), path=path))
 
