@@ -18,17 +18,21 @@ from stcsim.formats.format import Format
 from stcsim.workload.pattern import DensePattern, MaskPattern
 
 
-def at_most_two_of_four(values, k_axis):
-    """Clear, in a loop, what exceeds two non-zeros of four along K."""
-    by_k = np.moveaxis(values.copy(), k_axis, 0)
-    for k0 in range(0, len(by_k), 4):
-        for j in range(by_k.shape[1]):
-            for place in np.flatnonzero(by_k[k0 : k0 + 4, j])[2:]:
-                by_k[k0 + place, j] = 0
-    return np.moveaxis(by_k, 0, k_axis)
+def at_most(n, m):
+    """Return a function that clears, in a loop, what exceeds n non-zeros of m along K."""
+
+    def clear(values, k_axis):
+        by_k = np.moveaxis(values.copy(), k_axis, 0)
+        for k0 in range(0, len(by_k), m):
+            for j in range(by_k.shape[1]):
+                for place in np.flatnonzero(by_k[k0 : k0 + m, j])[n:]:
+                    by_k[k0 + place, j] = 0
+        return np.moveaxis(by_k, 0, k_axis)
+
+    return clear
 
 
-FITTING = {"nm": at_most_two_of_four}
+FITTING = {"nm": at_most(2, 4), "vector_wise": at_most(4, 16), "k_expanded": at_most(6, 8)}
 """For each format that refuses some patterns: make values whose pattern it takes."""
 
 DTYPES = ["int8", "int16", "int32", "float16", "float32", "float64"]
@@ -125,6 +129,7 @@ def test_a_registered_format_keeps_the_contract(name):
 
 
 def test_an_unknown_format_is_refused_with_the_nearest_name():
-    message = r"^must be a known format \(bitmap, dense, nm\), not bitmpa \(did you mean bitmap\?\)$"
+    known = r"bitmap, dense, k_expanded, nm, vector_wise"
+    message = rf"^must be a known format \({known}\), not bitmpa \(did you mean bitmap\?\)$"
     with pytest.raises(ConfigError, match=message):
         FORMATS["bitmpa"]

@@ -57,7 +57,7 @@ def test_a_lowered_problem_is_right_in_values_counts_and_engines(
 ) -> None:
     entry, used = load_machine(machine)[0], load_kernel(kernel)[0].kernel
     lowering = LOWERINGS[used.lowering]
-    options = Uniform(density=density) if lowering.takes_any_pattern else Nm(n=2, m=4)
+    options = Uniform(density=density) if lowering.takes_any_pattern else Nm(**used.options)
     a = Operand(generate(options, (m, k), seed=seed), "weight", seed, "drawn")
     b = Operand(
         generate(Uniform(density=0.5), (k, n), seed=seed, stream=1, k_axis=0), "activation", 1, "drawn"

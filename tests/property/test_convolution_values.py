@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from convolution import conv_shapes, convolve, make_conv, values_of
 from stcsim.catalog import load_kernel, load_machine, shipped
+from stcsim.config.kernel import Kernel
 from stcsim.lowering import LOWERINGS, batch
 from stcsim.lowering.check import check_values
 from stcsim.lowering.lowered import Lowered
@@ -36,10 +37,10 @@ def computed(lowered: Lowered) -> NDArray[np.float64]:
     return np.concatenate(rows)[: lowered.gemm.m, : lowered.gemm.n]
 
 
-def fitting(conv: Conv2d, seed: int) -> Conv2d:
-    """Return the convolution with a weight that is 2:4 along its taps."""
-    pattern = generate(Nm(n=2, m=4), conv.shape.weight_shape, seed=seed)
-    return Conv2d(conv.name, conv.shape, conv.input, Operand(pattern, "weight", seed, "2:4"))
+def fitting(conv: Conv2d, kernel: Kernel, seed: int) -> Conv2d:
+    """Return the convolution with a weight that has the kernel's n:m pattern along its taps."""
+    pattern = generate(Nm(**kernel.options), conv.shape.weight_shape, seed=seed)
+    return Conv2d(conv.name, conv.shape, conv.input, Operand(pattern, "weight", seed, "n:m"))
 
 
 @pytest.mark.parametrize(("machine", "kernel"), PAIRS)
@@ -52,7 +53,7 @@ def test_every_datapath_computes_the_convolution(
     lowering = LOWERINGS[used.lowering]
     conv = make_conv(shape, 0.5, 0.4, seed)
     if not lowering.takes_any_pattern:
-        conv, turn = fitting(conv, seed), True
+        conv, turn = fitting(conv, used, seed), True
     problem = batch_of(conv.name, conv.gemms())
     lowered = batch.lower(lowering, problem.transposed() if turn else problem, used, "fp16", entry)
     outputs = [computed(part) for part in lowered.products]
@@ -73,7 +74,7 @@ def test_a_batch_issues_what_its_products_issue_one_by_one(shape: ConvShape, see
     for machine, kernel in PAIRS:
         entry, used = load_machine(machine)[0].machine, load_kernel(kernel)[0].kernel
         lowering = LOWERINGS[used.lowering]
-        fitted = conv if lowering.takes_any_pattern else fitting(conv, seed)
+        fitted = conv if lowering.takes_any_pattern else fitting(conv, used, seed)
         problem = batch_of("batch", tuple(gemm.transposed() for gemm in fitted.gemms()))
         lowered = batch.lower(lowering, problem, used, "fp16", entry)
         whole = simulate(lowered, entry)

@@ -9,7 +9,19 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from stcsim.errors import IsaError
-from stcsim.isa import Accumulator, Instruction, Register, WarpState, execute, fragment, load_isa, metadata
+from stcsim.formats.vector_wise import VectorWiseFormat
+from stcsim.isa import (
+    Accumulator,
+    Immediate,
+    Instruction,
+    Register,
+    WarpState,
+    execute,
+    fragment,
+    load_isa,
+    metadata,
+    offset,
+)
 from stcsim.isa.expansion import expand
 
 ISA = load_isa()
@@ -147,3 +159,26 @@ def test_groups_of_up_to_two_non_zeros_come_back_and_fuller_ones_are_an_error(
         np.testing.assert_array_equal(
             metadata.unpack(spec, metadata.pack(spec, codes, selector), selector), codes
         )
+
+
+@given(st.integers(0, 999), st.integers(0, 4))
+def test_a_gathering_product_equals_the_dense_one_and_reads_no_other_row(seed: int, kept: int) -> None:
+    """16 x 16 x 64 in four sets: A with up to 4 of 16, rows of B that no element of A needs infinite."""
+    rng = np.random.default_rng(seed)
+    form, spec = VectorWiseFormat(), ISA["HMMA.VW.884.F32.F32.STEP0"]
+    a = rng.integers(-8, 9, (16, 64))
+    a *= form.keep(rng.integers(1, 99, (16, 64))) & (rng.integers(0, 4, (16, 64)) < kept)
+    b = rng.integers(-8, 9, (64, 16)).astype(float)
+    state = fresh()
+    for s in range(4):
+        encoded = form.encode(a[:, 16 * s : 16 * s + 16])
+        offsets = encoded.offsets.reshape(16, 4)
+        poisoned = b[16 * s : 16 * s + 16].copy()
+        poisoned[np.setdiff1d(np.arange(16), offsets)] = np.inf
+        state.registers[4:6] = fragment.pack_a(spec, encoded.values.reshape(16, 4))
+        state.registers[16:24] = fragment.pack_b(spec, poisoned)
+        state.registers[6] = offset.pack(offsets, s % 2)
+        for step in range(4):
+            pair, name = R(8 + 2 * step), f"HMMA.VW.884.F32.F32.STEP{step}"
+            execute(Instruction(name, (pair, R(4), R(16), pair, R(6), Immediate(s % 2))), state)
+    np.testing.assert_array_equal(fragment.unpack_c(spec, state.words(R(8), 8)), a @ b)

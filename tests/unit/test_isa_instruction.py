@@ -110,7 +110,7 @@ def test_instructions_are_values():
 def test_every_row_is_told_apart_by_its_opcode_and_has_a_source():
     isa = load_isa()
     assert len({spec.opcode for spec in isa.values()}) == len(isa)
-    assert {spec.table for spec in isa.values()} == {"volta", "ampere", "dstc"}
+    assert {spec.table for spec in isa.values()} == {"volta", "ampere", "dstc", "vector_wise"}
     for spec in isa.values():
         assert isa.by_opcode(spec.opcode) is spec
         assert spec.source
@@ -124,6 +124,7 @@ def test_multiplier_slots_follow_from_the_shape_of_a_product():
     assert isa["SpWMMA"].macs == 32 * 32 * 16
     assert isa["HMMA.16816.F32"].macs == 16 * 8 * 16
     assert isa["HMMA.SP.16832.F32"].macs == 16 * 8 * 16  # the stored half
+    assert 4 * isa["HMMA.VW.884.F32.F32.STEP2"].macs == 16 * 16 * 4  # the stored quarter
     assert 16 * isa["HMMA.884.F32.F32.STEP2"].macs == 8 * isa["HMMA.884.F16.F16.STEP0"].macs == 16**3
 
 

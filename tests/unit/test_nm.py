@@ -159,7 +159,7 @@ def test_what_is_not_finite_has_no_magnitude_to_prune_by(value):
 
 @pytest.mark.parametrize("side", ["a", "b"])
 def test_a_projected_operand_fits_keeps_its_values_and_reports_the_loss(side, monkeypatch):
-    monkeypatch.setattr("stcsim.formats.nm._CHUNK_ELEMENTS", 300)
+    monkeypatch.setattr("stcsim.formats.group._CHUNK_ELEMENTS", 300)
     mask = np.random.default_rng(1).random((50, 60)) < 0.6
     form = NmFormat(side=side)
     for operand in (

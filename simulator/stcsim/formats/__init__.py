@@ -15,7 +15,9 @@ FORMATS: Registry[type[Format[Any]]] = Registry(
     {
         "bitmap": "stcsim.formats.bitmap:BitmapFormat",
         "dense": "stcsim.formats.dense:DenseFormat",
+        "k_expanded": "stcsim.formats.k_expanded:KExpandedFormat",
         "nm": "stcsim.formats.nm:NmFormat",
+        "vector_wise": "stcsim.formats.vector_wise:VectorWiseFormat",
     },
 )
 """Every operand format by its name."""

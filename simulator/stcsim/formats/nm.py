@@ -22,22 +22,21 @@ Source: PTX ISA, mma.sp (2:4: strictly increasing index pairs; tf32: 1:2 with a 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cache
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from stcsim.errors import FormatError, Problem, must
-from stcsim.formats.format import Encoded, Format, as_operand, whole_bytes
-from stcsim.workload.operand import Operand
-from stcsim.workload.pattern import MaskPattern, Pattern
+from stcsim.errors import FormatError, must
+from stcsim.formats.format import Encoded, as_operand, whole_bytes
+from stcsim.formats.group import GroupFormat
+from stcsim.workload.pattern import Pattern
 
 CODE_BITS = 4
 """Bits of metadata of one group, in 2:4 and in 1:2."""
 _KEPT = {4: 2, 2: 1}
-_CHUNK_ELEMENTS = 1 << 22
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,7 +82,7 @@ class NmEncoded(Encoded):
 
 
 @dataclass(frozen=True)
-class NmFormat(Format[NmEncoded]):
+class NmFormat(GroupFormat[NmEncoded]):
     """At most n of every m consecutive elements along K, with their places.
 
     Parameters
@@ -103,130 +102,36 @@ class NmFormat(Format[NmEncoded]):
         if _KEPT.get(self.m) != self.n:
             raise FormatError(must("n:m sparsity must be 2:4 or 1:2", f"{self.n}:{self.m}"))
 
-    def groups(self, k: int) -> int:
-        """Return the number of groups along a K, the last one filled up with zeros."""
-        return -(-k // self.m)
-
     def encode(self, values: ArrayLike) -> NmEncoded:
         """Keep n values of each group; see `Format.encode`."""
         operand = as_operand(values)
-        problem = self.accepts(MaskPattern.adopt(operand != 0))
-        if problem is not None:
-            raise FormatError(problem)
-        by_outer = operand if self.side == "a" else operand.T
-        outer, k = by_outer.shape
-        grouped = np.zeros((outer, self.groups(k) * self.m), dtype=operand.dtype)
-        grouped[:, :k] = by_outer
-        grouped = grouped.reshape(outer, self.groups(k), self.m)
+        grouped = self.grouped(operand)
         code_of_mask, places_of_code = _codebook(self.m)
         masks = np.zeros(grouped.shape[:2], dtype=np.uint8)
         for i in range(self.m):
             masks |= (grouped[:, :, i] != 0).astype(np.uint8) << np.uint8(i)
         codes = code_of_mask[masks]
         kept = np.take_along_axis(grouped, places_of_code[codes].astype(np.intp), axis=2)
-        nibbles = np.zeros(codes.size + codes.size % 2, dtype=np.uint8)
-        nibbles[: codes.size] = codes.reshape(-1)
-        return NmEncoded(
-            shape=(operand.shape[0], operand.shape[1]),
-            values=kept,
-            m=self.m,
-            metadata=nibbles[::2] | nibbles[1::2] << np.uint8(CODE_BITS),
-        )
+        return NmEncoded((operand.shape[0], operand.shape[1]), kept, self.m, pack_codes(codes))
 
     def decode(self, encoded: NmEncoded) -> NDArray[Any]:
         """Put the kept values back to their places; see `Format.decode`."""
         outer, groups, _ = encoded.values.shape
         grouped = np.zeros((outer, groups, self.m), dtype=encoded.values.dtype)
         np.put_along_axis(grouped, encoded.indices.astype(np.intp), encoded.values, axis=2)
-        by_outer = grouped.reshape(outer, groups * self.m)[:, : encoded.shape[self.k_axis]]
-        return np.ascontiguousarray(by_outer if self.side == "a" else by_outer.T)
+        return self.ungrouped(grouped, encoded.shape)
 
     def stored_bits(self, pattern: Pattern, element_bits: int) -> dict[str, int]:
         """Return values (stored zeros and padding included) and metadata; see `Format.stored_bits`."""
         n_groups = pattern.shape[1 - self.k_axis] * self.groups(pattern.shape[self.k_axis])
         return {"values": n_groups * self.n * element_bits, "metadata": whole_bytes(n_groups * CODE_BITS)}
 
-    def accepts(self, pattern: Pattern) -> Problem | None:
-        """Refuse operands of which a group along K holds more than n non-zeros; names the first one."""
-        counts = pattern.group_counts(self.k_axis, self.m)
-        crowded = counts > self.n
-        n_crowded = int(np.count_nonzero(crowded))
-        if not n_crowded:
-            return None
-        by_outer = crowded if self.side == "a" else crowded.T
-        outer, group = (int(i) for i in np.unravel_index(int(np.argmax(by_outer)), by_outer.shape))
-        first, last = group * self.m, min((group + 1) * self.m, pattern.shape[self.k_axis]) - 1
-        line, along = ("row", "columns") if self.side == "a" else ("column", "rows")
-        found = int(counts[outer, group] if self.side == "a" else counts[group, outer])
-        what = (
-            f"must have at most {self.n} non-zeros in every {self.m} consecutive elements along k "
-            f"(axis {self.k_axis} of {self.side.upper()})"
-        )
-        where = f"{found} in {line} {outer}, {along} {first} to {last}"
-        return Problem(must(what, f"{where} ({n_crowded} of {counts.size} groups have too many)"))
 
-    def keep(self, values: ArrayLike) -> NDArray[np.bool_]:
-        """Choose the n elements of largest magnitude in every group along K.
-
-        Parameters
-        ----------
-        values : array_like of numbers, shape (m, k) for side a, (k, n) for side b
-
-        Returns
-        -------
-        kept : ndarray of bool, the shape of `values`
-            Non-zeros only; of equal magnitudes those of lowest index.
-
-        Raises
-        ------
-        FormatError
-            If a value is not finite.
-        """
-        operand = as_operand(values)
-        if operand.dtype.kind == "f" and not np.all(np.isfinite(operand)):
-            message = "an operand must be finite to be pruned by magnitude"
-            raise FormatError(message)
-        by_k = np.ascontiguousarray(operand if self.side == "b" else operand.T)
-        if by_k.dtype.kind in "bi":
-            by_k = by_k.astype(np.int16 if by_k.dtype.itemsize == 1 else np.int64)
-        magnitude = np.abs(by_k)
-        kept = by_k != 0
-        for k0 in range(0, len(by_k), self.m):
-            group = magnitude[k0 : k0 + self.m]
-            for i, own in enumerate(group):
-                rank = np.zeros(own.size, dtype=np.uint8)
-                for j, other in enumerate(group):
-                    if j != i:
-                        rank += other >= own if j < i else other > own
-                kept[k0 + i] &= rank < self.n
-        return kept if self.side == "b" else np.ascontiguousarray(kept.T)
-
-    def project(self, operand: Operand) -> tuple[Operand, float]:
-        """Prune an operand by magnitude onto n:m.
-
-        Parameters
-        ----------
-        operand : Operand
-
-        Returns
-        -------
-        pruned : Operand
-            With the n largest values of each group; those keep their values.
-        loss : float
-            Share of its non-zeros that were dropped, 0 to 1.
-        """
-        rows, cols = operand.shape
-        kept = np.empty((rows, cols), dtype=np.bool_)
-        outer, k = operand.shape[1 - self.k_axis], operand.shape[self.k_axis]
-        step = max(1, _CHUNK_ELEMENTS // max(1, k))
-        for start in range(0, outer, step):
-            stop = min(start + step, outer)
-            block = (start, stop, 0, cols) if self.side == "a" else (0, rows, start, stop)
-            kept[block[0] : block[1], block[2] : block[3]] = self.keep(operand.values(*block))
-        pattern = MaskPattern.adopt(kept)
-        dropped = operand.pattern.nnz - pattern.nnz
-        source = f"{operand.source}, pruned to {self.n}:{self.m} by magnitude"
-        return replace(operand, pattern=pattern, source=source), dropped / max(1, operand.pattern.nnz)
+def pack_codes(codes: NDArray[np.uint8]) -> NDArray[np.uint8]:
+    """Return 4-bit codes, of any shape, two in a byte, the first in the low bits."""
+    nibbles = np.zeros(codes.size + codes.size % 2, dtype=np.uint8)
+    nibbles[: codes.size] = codes.reshape(-1)
+    return nibbles[::2] | nibbles[1::2] << np.uint8(CODE_BITS)
 
 
 @cache

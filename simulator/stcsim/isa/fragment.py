@@ -38,7 +38,7 @@ PER_WORD = {
     "fp16": 2, "bf16": 2, "tf32": 1, "fp32": 1, "int8": 4, "uint8": 4, "int4": 8, "uint4": 8, "int32": 1,
 }  # fmt: skip
 """Elements of a dtype in one 32-bit register."""
-_FRAGMENTED = ("mma", "mma_sparse", "mma_octet")
+_FRAGMENTED = ("mma", "mma_sparse", "mma_octet", "mma_octet_gather")
 _INTEGERS = {
     "int8": (-128, 127),
     "uint8": (0, 255),
@@ -250,7 +250,7 @@ def mma_layout(role: Role, rows: int, columns: int, dtype: str) -> FragmentLayou
 
 
 @lru_cache(maxsize=16)
-def octet_layout(role: Role, dtype: str, *, split: bool) -> FragmentLayout:
+def octet_layout(role: Role, dtype: str, *, split: bool, slices: int = 1) -> FragmentLayout:
     """Return the layout of an operand of HMMA.884: 16 x 16 x 4 by four octets of 8 x 8 x 4.
 
     Octet x is lanes 4x..4x+3 and 16+4x..16+4x+3.  It computes rows 8 (x % 2) and columns 8 (x // 2)
@@ -269,13 +269,15 @@ def octet_layout(role: Role, dtype: str, *, split: bool) -> FragmentLayout:
     split : bool
         True for each octet's own copy: tiles of shape (32, 4), (4, 32) and (32, 8), octet by octet;
         False for the 16 x 4, 4 x 16 and 16 x 16 tiles of the warp.
+    slices : int
+        k-slices of 4 that B holds, one behind the other in consecutive registers: 4 where B is gathered from.
 
     Returns
     -------
     layout : FragmentLayout
     """
     per_word = PER_WORD[dtype]
-    n_registers = 2 if role != "c" else 8 // per_word
+    n_registers = {"a": 2, "b": 2 * slices, "c": 8 // per_word}[role]
     register, _, _, lane, place = _grid(n_registers, per_word)
     slot = register * per_word + place
     octet = lane % 16 // 4
@@ -285,7 +287,7 @@ def octet_layout(role: Role, dtype: str, *, split: bool) -> FragmentLayout:
     if role == "a":
         return _layout((32 if split else 16, 4), dtype, n_registers, top + quarter + upper, slot)
     if role == "b":
-        return _layout((4, 32 if split else 16), dtype, n_registers, slot, left + quarter + upper)
+        return _layout((4 * slices, 32 if split else 16), dtype, n_registers, slot, left + quarter + upper)
     if per_word == 1:
         row = (quarter & 1) + (slot & 2) + upper
         column = (slot & 4) + (quarter & 2) + (slot & 1)
@@ -310,7 +312,7 @@ def operand_layout(spec: InstructionSpec, role: Role) -> FragmentLayout:
     Returns
     -------
     layout : FragmentLayout
-        For a 2:4 instruction A's tile is the stored half, m x k/2.
+        For a 2:4 instruction A's tile is the stored half, m x k/2; for one that gathers, m x 4.
 
     Raises
     ------
@@ -323,6 +325,8 @@ def operand_layout(spec: InstructionSpec, role: Role) -> FragmentLayout:
     m, n, k = spec.product.m, spec.product.n, spec.product.k
     if spec.semantics == "mma_octet":
         return octet_layout(role, dtype, split=False)
+    if spec.semantics == "mma_octet_gather":
+        return octet_layout(role, dtype, split=False, slices=k // 4)
     if role == "a":
         return mma_layout("a", m, k // 2 if spec.semantics == "mma_sparse" else k, dtype)
     if role == "b":

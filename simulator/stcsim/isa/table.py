@@ -19,7 +19,7 @@ from stcsim.isa.semantics import SEMANTICS
 from stcsim.isa.spec import InstructionSpec, Model, OperandSpec
 from stcsim.resources import data_path
 
-TABLES = ("volta", "ampere", "dstc")
+TABLES = ("volta", "ampere", "dstc", "vector_wise")
 """The shipped tables: isa/<name>.yaml."""
 
 

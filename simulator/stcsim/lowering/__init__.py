@@ -13,6 +13,8 @@ LOWERINGS: Registry[type[Lowering]] = Registry(
     "stcsim.lowerings",
     {
         "dense_inner": "stcsim.lowering.dense_inner:DenseInner",
+        "k_expanded_inner": "stcsim.lowering.k_expanded_inner:KExpandedInner",
+        "vector_wise_inner": "stcsim.lowering.vector_wise_inner:VectorWiseInner",
         "nm_inner": "stcsim.lowering.nm_inner:NmInner",
         "dense_outer": "stcsim.lowering.dense_outer:DenseOuter",
         "sparse_outer": "stcsim.lowering.sparse_outer:SparseOuter",

@@ -1,8 +1,8 @@
 """The math loop of a warp whose sums stand in registers: fragments of A meet fragments of B.
 
-Shared by the dense and the n:m lowering.  Register map of a warp, from R0: the
+Shared by the dense lowering and those whose A keeps n of m.  Register map of a warp, from R0: the
 sums of every (row block, column block), then A's fragments, then B's, then
-metadata.  One iteration consumes the K of one instruction; HMMA.884 has K = 4
+metadata (2:4 codes, offsets).  One iteration consumes the K of one instruction; HMMA.884 has K = 4
 and is issued in sets of steps, so an iteration is four sets (K = 16).
 """
 
@@ -134,15 +134,23 @@ class FragmentLoop:
         """First register of B's fragment of column block j in set s."""
         return self._first_b + (j * self.sets + s) * self._counts[2]
 
-    def metadata(self, i: int) -> int:
-        """Return the register of the metadata of row block i."""
-        return self._metadata + i
+    @property
+    def has_metadata(self) -> bool:
+        """Whether A is stored, and a register says which elements are."""
+        return any(operand.name == "e" for operand in self.steps[0].operands)
+
+    def selector(self, s: int) -> int:
+        """Return the selector of a set's metadata: two sets share a register."""
+        return s % 2
+
+    def metadata(self, i: int, s: int) -> int:
+        """Return the register of the metadata of row block i in set s."""
+        return self._metadata + i * self.sets + s // 2
 
     @cached_property
     def body(self) -> tuple[MicroOp, ...]:
         """One iteration: row blocks outermost, then column blocks, sets and steps."""
         ops = []
-        sparse = self.steps[0].semantics == "mma_sparse"
         sums_per_step = self._counts[0] // len(self.steps)
         for i in range(self.blocks_m):
             for j in range(self.blocks_n):
@@ -150,7 +158,8 @@ class FragmentLoop:
                     for step, spec in enumerate(self.steps):
                         sums = Register(self.sums(i, j) + step * sums_per_step)
                         a, b = Register(self.fragment_a(i, s)), Register(self.fragment_b(j, s))
-                        more = (Register(self.metadata(i)), Immediate(0)) if sparse else ()
+                        e = (Register(self.metadata(i, s)), Immediate(self.selector(s)))
+                        more = e if self.has_metadata else ()
                         ops.append(MicroOp(Instruction(spec.mnemonic, (sums, a, b, sums, *more))))
         return tuple(ops)
 
@@ -171,7 +180,7 @@ class FragmentLoop:
             K of the problem.
         load_a : callable
             ``load_a(i, k0)``: registers of A's fragment of row block i from K = k0 on, and its metadata
-            register or None.
+            (zeros where another selector's stand) or None.
         load_b : callable
             ``load_b(j, k0)``: registers of B's fragment of column block j.
 
@@ -189,7 +198,8 @@ class FragmentLoop:
                     first = self.fragment_a(i, s)
                     state.registers[first : first + len(fragment)] = fragment
                     if codes is not None:
-                        state.registers[self.metadata(i)] = codes
+                        register = self.metadata(i, s)
+                        state.registers[register] = codes | state.registers[register] * self.selector(s)
                 for j in range(self.blocks_n):
                     fragment = load_b(j, at)
                     first = self.fragment_b(j, s)

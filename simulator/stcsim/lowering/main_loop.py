@@ -1,4 +1,4 @@
-"""The code of a warp of a dense or 2:4 GEMM kernel: multi-stage copies, matrix loads and products, interleaved.
+"""The code of a warp of a dense or n:m sparse GEMM kernel: multi-stage copies, matrix loads and products, interleaved.
 
 Place in the data flow: a kernel's shapes in, `WarpCode` out, which `stcsim.machine` times.  The order is that of
 the hand-written ``lean`` kernels (data/h200/src/gemm_lean.cu): in every k-step the loads of the next one stand one
@@ -14,9 +14,11 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 
 from stcsim.config.kernel import Kernel, Tile
 from stcsim.config.machine import ELEMENT_BITS, Dtype
+from stcsim.isa import offset
 from stcsim.isa.fragment import Role, operand_layout
 from stcsim.lowering.fragment_loop import FragmentLoop, steps_of
 from stcsim.lowering.warp_code import CodeOp, WarpCode
@@ -28,8 +30,8 @@ _LOAD_REGISTERS = 4
 """Registers that one matrix load (LDSM.X4, LDS.128) fills; as many wavefronts."""
 _STAGED = 4
 """Batch of Volta's global loads; 0 to 3 are those of matrix loads, two for each of two k-steps."""
-_METADATA_BITS = 2
-"""Bits of 2:4 metadata for each stored element (PTX ISA, mma.sp)."""
+_METADATA_BITS = {"mma_sparse": 2, "mma_octet_gather": offset.BITS}
+"""Bits of metadata for each stored element: 2:4 codes (PTX ISA, mma.sp), offsets."""
 
 
 @dataclass
@@ -71,7 +73,7 @@ class MainLoop:
         )
         return WarpCode(tuple(self.before()), tuple(self.body()), after, iterations)
 
-    @property
+    @cached_property
     def loop(self) -> FragmentLoop:
         """The tensor instructions of the kernel."""
         return FragmentLoop(self.kernel, steps_of(self.kernel, self.dtype))
@@ -79,7 +81,7 @@ class MainLoop:
     @property
     def is_volta(self) -> bool:
         """Whether the kernel is of a generation without asynchronous copies and matrix loads (HMMA.884)."""
-        return self.loop.steps[0].family == "hmma884"
+        return self.loop.steps[0].sequence is not None
 
     @property
     def k_steps(self) -> int:
@@ -89,11 +91,10 @@ class MainLoop:
     @property
     def stage_bytes(self) -> int:
         """Bytes of one stage: A's and B's slab as stored, and metadata."""
-        bits = ELEMENT_BITS[self.dtype]
-        stored_k = self.tile.k_cta // 2 if self.is_sparse else self.tile.k_cta
-        metadata = self.tile.m_cta * stored_k * _METADATA_BITS if self.is_sparse else 0
-        slab = (self.tile.m_cta * stored_k + self.tile.n_cta * self.tile.k_cta) * bits + metadata
-        return -(-slab // 8)
+        bits, spec = ELEMENT_BITS[self.dtype], self.loop.steps[0]
+        stored = self.tile.m_cta * self.tile.k_cta * operand_layout(spec, "a").shape[1] // spec.product.k
+        metadata = stored * _METADATA_BITS.get(spec.semantics, 0)
+        return -(-((stored + self.tile.n_cta * self.tile.k_cta) * bits + metadata) // 8)
 
     @property
     def copies(self) -> int:
@@ -106,14 +107,20 @@ class MainLoop:
         row_bytes = self.tile.k_cta * ELEMENT_BITS[self.dtype] // 8
         return _COPY_BYTES // min(_LINE_BYTES, max(_COPY_BYTES // 32, row_bytes))
 
-    @property
-    def is_sparse(self) -> bool:
-        """Whether A is 2:4 with metadata."""
-        return self.loop.steps[0].semantics == "mma_sparse"
-
     def sums(self, i: int, j: int, step: int) -> int:
         """Register of the sums of row block i and column block j that a step writes."""
         return self.register("sums", i, j, step)
+
+    def fragment(self, role: Role, k_step: int, i: int, s: int) -> list[int]:
+        """Return the registers of a fragment (row or column block i, set s), one for each load that fills it."""
+        n_registers = operand_layout(self.loop.steps[0], role).n_registers
+        return [self.register(role, k_step, i, s, part) for part in range(-(-n_registers // _LOAD_REGISTERS))]
+
+    def metadata(self, k_step: int, i: int) -> list[int]:
+        """Return the registers of the metadata of row block i, by set; none where A is dense."""
+        if not self.loop.has_metadata:
+            return []
+        return [self.register("metadata", k_step, self.loop.metadata(i, s)) for s in range(self.loop.sets)]
 
     def products(self, k_step: int, i: int) -> Iterator[CodeOp]:
         """Products of one row of instruction tiles in a k-step."""
@@ -122,10 +129,9 @@ class MainLoop:
             for s in range(loop.sets):
                 for step, spec in enumerate(loop.steps):
                     sums = self.sums(i, j, step)
-                    reads = [sums, self.register("a", k_step, i, s), self.register("b", k_step, j, s)]
-                    if self.is_sparse:
-                        reads.append(self.register("metadata", k_step, i))
-                    yield CodeOp(spec.mnemonic, writes=(sums,), reads=tuple(reads), set_=s, step=step)
+                    a, b = self.fragment("a", k_step, i, s), self.fragment("b", k_step, j, s)
+                    reads = (sums, *a, *b, *self.metadata(k_step, i)[s : s + 1])
+                    yield CodeOp(spec.mnemonic, writes=(sums,), reads=reads, set_=s, step=step)
 
     def loads(self, k_step: int) -> list[CodeOp]:
         """Return the loads of a k-step: those that its first row needs as one batch, then the others."""
@@ -135,14 +141,21 @@ class MainLoop:
 
         def fragments(role: Role, blocks: range, batch: int) -> Iterator[CodeOp]:
             together = max(1, _LOAD_REGISTERS // operand_layout(spec, role).n_registers)
-            numbers = [self.register(role, k_step, i, s) for i in blocks for s in range(loop.sets)]
-            for at in range(0, len(numbers), together):
-                writes = tuple(numbers[at : at + together])
+            parts = [
+                part for i in blocks for s in range(loop.sets) for part in self.fragment(role, k_step, i, s)
+            ]
+            yield from together_loaded(parts, together, batch)
+
+        def together_loaded(registers: list[int], together: int, batch: int) -> Iterator[CodeOp]:
+            for at in range(0, len(registers), together):
+                writes = tuple(registers[at : at + together])
                 yield CodeOp(name, writes=writes, wavefronts=_LOAD_REGISTERS, batch=batch)
 
         ops = [*fragments("a", range(1), first), *fragments("b", range(loop.blocks_n), first)]
-        if self.is_sparse:
-            codes = [self.register("metadata", k_step, i) for i in range(loop.blocks_m)]
+        codes = list(dict.fromkeys(code for i in range(loop.blocks_m) for code in self.metadata(k_step, i)))
+        if self.is_volta:
+            ops += together_loaded(codes, _LOAD_REGISTERS, first)
+        else:
             ops += [CodeOp("LDS", writes=(code,), wavefronts=1, batch=first) for code in codes]
         return [*ops, *fragments("a", range(1, loop.blocks_m), later)]
 

@@ -104,8 +104,9 @@ def of_outer(ctas: OuterCtas, slabs: int) -> CtaTiming:
 
 
 def slabs_along_k(lowered: Lowered) -> int:
-    """Return the K-slabs of a product; without a K there is none."""
-    return -(-lowered.gemm.k // lowered.grid.tile.k_cta)
+    """Return the K-slabs of a product, of the K that its loop runs over; without a K there is none."""
+    k = lowered.program.iterations * lowered.program.k_step if lowered.steps is None else lowered.gemm.k
+    return -(-k // lowered.grid.tile.k_cta)
 
 
 def _split(total: int, weights: IntArray) -> IntArray:

@@ -16,6 +16,7 @@ DATAPATHS: Registry[type[Datapath]] = Registry(
     {
         "inner_product": "stcsim.machine.datapaths.inner_product:InnerProduct",
         "nm_sparse": "stcsim.machine.datapaths.nm_sparse:NmSparse",
+        "vector_sparse": "stcsim.machine.datapaths.vector_sparse:VectorSparse",
         "outer_product": "stcsim.machine.datapaths.outer_product:OuterProduct",
     },
 )

@@ -11,5 +11,5 @@ class NmSparse(Datapath):
     name = "nm_sparse"
     summary = "mma.sp: A is 2:4 along K with metadata, B dense; zeros of B do not help"
     families = frozenset({"mma_sparse"})
-    formats_a = frozenset({"nm"})
+    formats_a = frozenset({"nm", "k_expanded"})
     formats_b = frozenset({"dense"})
