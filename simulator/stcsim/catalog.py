@@ -8,7 +8,7 @@ the parameters that are marked ``ASSUMED:``.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -25,6 +25,8 @@ from stcsim.machine.datapaths import DATAPATHS
 from stcsim.resources import data_path
 
 Kind = Literal["machine", "kernel"]
+Rejected = Mapping[str, tuple[Problem, ...]]
+"""Overrides that have no place in a machine or kernel, each with what is wrong with it."""
 
 _NOWHERE = Problem("")
 _ASSUMED = re.compile(r"#.*?\bASSUMED:\s*(.*)$")
@@ -90,16 +92,51 @@ def _find(kind: Kind, name: str, folder: Path | None, place: Problem) -> Documen
     return load(data_path("configs", f"{kind}s", f"{name}.yaml"))
 
 
-def _applicable(document: Document, overrides: Iterable[str], model: type[Any]) -> tuple[Document, set[str]]:
-    """Apply those overrides that the document's model has a place for; return also which they were."""
-    used = set()
+def within(kind: Kind, overrides: Iterable[str]) -> list[str]:
+    """Return the overrides of machines or of kernels, as paths within one."""
+    return [text.removeprefix(f"{kind}.") for text in overrides if text.startswith(f"{kind}.")]
+
+
+def rejected_by_all(kind: Kind, overrides: Iterable[str], rejected: Sequence[Rejected]) -> list[Problem]:
+    """Return what is wrong with the overrides that have a place nowhere.
+
+    Parameters
+    ----------
+    kind : str
+    overrides : iterable of str
+        As the user wrote them, those of the other kind too.
+    rejected : sequence of Rejected
+        One for each machine (or kernel) that was read.
+
+    Returns
+    -------
+    problems : list of Problem
+        Of each override, as that machine or kernel tells it which knows most of its path.
+    """
+    problems: list[Problem] = []
+    for text in dict.fromkeys(within(kind, overrides)):
+        told = [each.get(text, ()) for each in rejected]
+        if all(told):
+            problems += max(told, key=_depth, default=())
+    return problems
+
+
+def _depth(problems: Iterable[Problem]) -> int:
+    """Return how far into its path an override came."""
+    return max((problem.path or "").count(".") for problem in problems)
+
+
+def _applicable(
+    kind: Kind, document: Document, overrides: Iterable[str], model: type[Any]
+) -> tuple[Document, Rejected]:
+    """Apply those overrides that the document's model has a place for; return also the others."""
+    rejected = {}
     for override in overrides:
         try:
-            document = apply_overrides(document, [override], model)
-        except ConfigError:
-            continue
-        used.add(override)
-    return document, used
+            document = apply_overrides(document, [override], model, prefix=f"{kind}.")
+        except ConfigError as error:
+            rejected[override] = error.problems
+    return document, rejected
 
 
 def load_machine(
@@ -108,7 +145,7 @@ def load_machine(
     overrides: Sequence[str] = (),
     folder: Path | None = None,
     place: Problem = _NOWHERE,
-) -> tuple[MachineEntry, set[str]]:
+) -> tuple[MachineEntry, Rejected]:
     """Read a machine.
 
     Parameters
@@ -125,8 +162,8 @@ def load_machine(
     Returns
     -------
     entry : MachineEntry
-    used : set of str
-        The overrides that had a place in this machine.
+    rejected : Rejected
+        The overrides that were left.
 
     Raises
     ------
@@ -152,10 +189,10 @@ def load_machine(
         raise ConfigError(problems)
     options = [DATAPATHS[item].options for item in names]
     model = compose_machine(option for option in options if option is not None)
-    document, used = _applicable(document, overrides, model)
+    document, rejected = _applicable("machine", document, overrides, model)
     machine = validate(model, document)
     _require_name(document, machine.name)
-    return MachineEntry(machine, document, _assumptions(original, document)), used
+    return MachineEntry(machine, document, _assumptions(original, document)), rejected
 
 
 def load_kernel(
@@ -164,11 +201,11 @@ def load_kernel(
     overrides: Sequence[str] = (),
     folder: Path | None = None,
     place: Problem = _NOWHERE,
-) -> tuple[KernelEntry, set[str]]:
+) -> tuple[KernelEntry, Rejected]:
     """Read a kernel; arguments, returns and errors as `load_machine`."""
     document = _find("kernel", name, folder, place)
     original = document
-    document, used = _applicable(document, overrides, Kernel)
+    document, rejected = _applicable("kernel", document, overrides, Kernel)
     kernel = validate(Kernel, document)
     _require_name(document, kernel.name)
     for kind, key, registry in (("lowering", "lowering", LOWERINGS), ("datapath", "datapath", DATAPATHS)):
@@ -181,7 +218,49 @@ def load_kernel(
     else:
         options = validate(LOWERINGS[kernel.lowering].options, Document({}, file=document.file))
     kernel = kernel.model_copy(update={"options": options.model_dump()})
-    return KernelEntry(kernel, document, _assumptions(original, document)), used
+    return KernelEntry(kernel, document, _assumptions(original, document)), rejected
+
+
+def load_pair(
+    machine: str, kernel: str | None = None, *, overrides: Sequence[str] = (), option: str = ""
+) -> tuple[MachineEntry, KernelEntry]:
+    """Read one machine with one kernel.
+
+    Parameters
+    ----------
+    machine : str
+        A shipped machine's name or a path.
+    kernel : str, optional
+        As `machine`; left out: the machine's first.
+    overrides : sequence of str
+        ``machine.PATH=VALUE`` and ``kernel.PATH=VALUE``; each must have its place.
+    option : str
+        What stands before ``machine`` and ``kernel`` where the names were given, for messages.
+
+    Raises
+    ------
+    ConfigError
+        With every problem of the files, or of the overrides.
+    """
+    of_machine, of_kernel = within("machine", overrides), within("kernel", overrides)
+    place = Problem("", path=f"{option}machine")
+    machine_entry, not_of_machine = load_machine(machine, overrides=of_machine, place=place)
+    kernel_entry, not_of_kernel = load_kernel(
+        kernel or machine_entry.machine.kernels[0],
+        overrides=of_kernel,
+        place=Problem("", path=f"{option}kernel"),
+    )
+    what = "must be machine.PATH=VALUE or kernel.PATH=VALUE"
+    problems = [
+        Problem(what, file=f"--set {text}")
+        for text in overrides
+        if not text.startswith(("machine.", "kernel."))
+    ]
+    problems += rejected_by_all("machine", overrides, [not_of_machine])
+    problems += rejected_by_all("kernel", overrides, [not_of_kernel])
+    if problems:
+        raise ConfigError(problems)
+    return machine_entry, kernel_entry
 
 
 def _require_name(document: Document, name: str) -> None:

@@ -19,7 +19,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from stcsim.catalog import Assumption, KernelEntry, MachineEntry, load_kernel, load_machine
+from stcsim.catalog import Assumption, KernelEntry, MachineEntry, load_kernel, load_machine, within
 from stcsim.config.axis import Constraint
 from stcsim.config.document import format_path
 from stcsim.config.loader import parse
@@ -310,8 +310,8 @@ class _Expansion:
             for path, value in values.items()
             if swept and self._is_for(path, pair)
         }
-        machine = self._read_machine(target.machine, _of("machine", texts))
-        kernel = self._read_kernel(kernel_name, _of("kernel", texts))
+        machine = self._read_machine(target.machine, tuple(within("machine", texts.values())))
+        kernel = self._read_kernel(kernel_name, tuple(within("kernel", texts.values())))
         used: set[str] = set()
         errors = []
         for kind, found in (("machine", machine), ("kernel", kernel)):
@@ -353,20 +353,20 @@ class _Expansion:
 
     def _read_machine(self, name: str, texts: tuple[str, ...]) -> tuple[MachineEntry, set[str]] | str:
         if (name, texts) not in self._machines:
-            settings = [*_stripped("machine", self.study.overrides), *texts]
+            settings = [*within("machine", self.study.overrides), *texts]
             try:
-                entry, used = load_machine(name, overrides=settings, folder=self.folder)
-                self._machines[name, texts] = entry, used & set(texts)
+                entry, rejected = load_machine(name, overrides=settings, folder=self.folder)
+                self._machines[name, texts] = entry, set(texts) - set(rejected)
             except StcsimError as error:
                 self._machines[name, texts] = sentence(error)
         return self._machines[name, texts]
 
     def _read_kernel(self, name: str, texts: tuple[str, ...]) -> tuple[KernelEntry, set[str]] | str:
         if (name, texts) not in self._kernels:
-            settings = [*_stripped("kernel", self.study.overrides), *texts]
+            settings = [*within("kernel", self.study.overrides), *texts]
             try:
-                entry, used = load_kernel(name, overrides=settings, folder=self.folder)
-                self._kernels[name, texts] = entry, used & set(texts)
+                entry, rejected = load_kernel(name, overrides=settings, folder=self.folder)
+                self._kernels[name, texts] = entry, set(texts) - set(rejected)
             except StcsimError as error:
                 self._kernels[name, texts] = sentence(error)
         return self._kernels[name, texts]
@@ -430,9 +430,9 @@ class _Expansion:
             text = f"{path}={json.dumps(value)}"
             for target, kernel in self._pairs():
                 found = (
-                    self._read_machine(target.machine, _of("machine", {path: text}))
+                    self._read_machine(target.machine, tuple(within("machine", [text])))
                     if kind == "machine"
-                    else self._read_kernel(kernel, _of("kernel", {path: text}))
+                    else self._read_kernel(kernel, tuple(within("kernel", [text])))
                 )
                 if isinstance(found, str) or found[1]:
                     return None
@@ -529,14 +529,6 @@ def sentence(error: StcsimError) -> str:
 
 def _is_of_study(path: str) -> bool:
     return path.partition(".")[0] not in ("machine", "kernel")
-
-
-def _of(kind: str, texts: Mapping[str, str]) -> tuple[str, ...]:
-    return tuple(_stripped(kind, texts.values()))
-
-
-def _stripped(kind: str, texts: Any) -> list[str]:
-    return [text.removeprefix(f"{kind}.") for text in texts if text.startswith(f"{kind}.")]
 
 
 def _look_up(model: Any, path: str) -> Any:

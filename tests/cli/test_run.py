@@ -173,6 +173,31 @@ def test_a_fault_of_the_study_is_one_line_with_file_line_and_path(
     assert len(ended.err.splitlines()) <= 2
 
 
+@pytest.mark.parametrize(
+    ("override", "path", "end"),
+    [
+        # Only dstc-v100 has an accumulator buffer: it knows best what is wrong.
+        (
+            "machine.tensor_core.accumulator.tles=8",
+            "tensor_core.accumulator.tles",
+            "tles (did you mean tiles?)",
+        ),
+        ("machine.clok=1.2GHz", "clok", "clok (did you mean clock?)"),
+        ("machine.clock=1.2GB", "clock", "1.2GB"),
+        ("kernel.tile.m_ct=8", "tile.m_ct", "m_ct (did you mean m_cta?)"),
+    ],
+)
+def test_an_override_that_no_machine_or_kernel_takes_is_one_line(
+    stcsim: Run, study: Path, tmp_path: Path, override: str, path: str, end: str
+) -> None:
+    ended = stcsim("run", study, "--set", override, "--out", tmp_path / "none")
+    assert (ended.status, ended.out) == (2, "")
+    (line,) = ended.err.splitlines()
+    assert line.startswith(f"--set {override}: {path}: must be ")
+    assert line.endswith(f", not {end}")
+    assert not (tmp_path / "none").exists()
+
+
 def test_all_problems_are_told_at_once(stcsim: Run, study: Path) -> None:
     study.write_text(
         STUDY.replace("density: 0.4", "density: 4").replace("dstc-v100", "dstc").replace("weights", "w")
