@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from stcsim.config.document import Document, format_path
-from stcsim.config.kernel import Kernel
+from stcsim.config.kernel import Kernel, compose_kernel
 from stcsim.config.loader import load
 from stcsim.config.machine import Machine, compose_machine
 from stcsim.config.override import apply_overrides
@@ -205,7 +205,10 @@ def load_kernel(
     """Read a kernel; arguments, returns and errors as `load_machine`."""
     document = _find("kernel", name, folder, place)
     original = document
-    document, rejected = _applicable("kernel", document, overrides, Kernel)
+    lowering = document.data.get("lowering") if isinstance(document.data, dict) else None
+    known = isinstance(lowering, str) and lowering in LOWERINGS
+    model = compose_kernel(LOWERINGS[str(lowering)].options) if known else Kernel
+    document, rejected = _applicable("kernel", document, overrides, model)
     kernel = validate(Kernel, document)
     _require_name(document, kernel.name)
     for kind, key, registry in (("lowering", "lowering", LOWERINGS), ("datapath", "datapath", DATAPATHS)):

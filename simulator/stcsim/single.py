@@ -34,6 +34,12 @@ class Single:
     settings: Settings
     seed: int
 
+    @property
+    def label(self) -> str:
+        """The problem, machine and kernel in words."""
+        gemm = self.gemm
+        return f"{gemm.m} x {gemm.n} x {gemm.k} on {self.machine.machine.name} with {self.kernel.kernel.name}"
+
     def run(self) -> Result:
         """Simulate it; errors as `stcsim.run.run_gemm`."""
         return run_gemm(self.gemm, self.machine, self.kernel, self.settings, seed=self.seed)

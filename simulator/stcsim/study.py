@@ -34,7 +34,7 @@ from stcsim.parallel import ordered
 from stcsim.problem import operand_shapes, run_workload
 from stcsim.resources import data_root
 from stcsim.result.result import Result
-from stcsim.run import Settings, require_compatible
+from stcsim.run import Settings, require_compatible, require_fit
 from stcsim.workload.generation import GeneratorOptions
 from stcsim.workload.generator import generate, parse_options
 from stcsim.workload.operand import Operand
@@ -216,7 +216,11 @@ def _pairs(
             where = Problem("", place.file, place.line, ".".join(map(str, path)))
             try:
                 kernel, rejected = load_kernel(name, overrides=of_kernels, folder=folder, place=where)
-                require_compatible(machine.machine, kernel.kernel, study.dtype)
+                # An axis may give a machine what its kernel needs: `stcsim.points` asks each point.
+                if study.is_sweep:
+                    require_compatible(machine.machine, kernel.kernel, study.dtype)
+                else:
+                    require_fit(machine.machine, kernel.kernel, study.dtype, study.engine)
             except StcsimError as error:
                 problems += [
                     problem

@@ -158,6 +158,13 @@ ERRORS: list[tuple[Callable[[str], str], str]] = [
      "not hmma16816_128x128 (did you mean hmma16816_128x128x32?)"),
     (replace("adapt: prune", "adapt: prune\ndtype: int8"),
      "{study}:5: kernel spwmma_128x128x32 on dstc-v100: operand type must be one of fp16, not int8"),
+    (replace("[hmma16816_128x128x32,", "[hmma16816_128x128x32, hmma884_128x128x32,"),
+     "{study}:4: kernel hmma884_128x128x32: instructions: must be a known tensor instruction of a100-sxm4-40gb "
+     "(HMMA.16816.F32, HMMA.16816.F32.BF16, HMMA.1688.F32.TF32, HMMA.SP.16832.F32, HMMA.SP.16832.F32.BF16, "
+     "IMMA.16832.S8, IMMA.SP.16864.S8), not HMMA.884.F32.F32.STEP0 (did you mean HMMA.1688.F32.TF32?)"),
+    (replace("adapt: prune", "adapt: prune\noverrides: [machine.tensor_core.accumulator.tiles=2]"),
+     "{study}:5: machine dstc-v100: must fit one CTA of kernel spwmma_128x128x32 on an SM, "
+     "but it takes 16 of 8 accumulator tiles"),
 ]  # fmt: skip
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Any, Self
 
-from pydantic import Field, model_validator
+from pydantic import Field, create_model, model_validator
 
 from stcsim.config.machine import Dtype, NotNegative, Positive, Section
 
@@ -66,4 +66,9 @@ class Kernel(Section):
     )
 
 
-__all__ = ["Kernel", "NotNegative", "Tile"]
+def compose_kernel(options: type[Section]) -> type[Kernel]:
+    """Return the `Kernel` model whose ``options`` are those of a lowering."""
+    return create_model("Kernel", __base__=Kernel, options=(options, Field(default_factory=dict)))
+
+
+__all__ = ["Kernel", "NotNegative", "Tile", "compose_kernel"]

@@ -15,6 +15,7 @@ from stcsim.isa import Instruction
 from stcsim.lowering.lowered import Lowered
 from stcsim.machine import analytic, outer_simulator, sm_simulator
 from stcsim.machine.datapaths import DATAPATHS
+from stcsim.machine.occupancy import resident_ctas
 from stcsim.machine.timing import EngineName, Timing
 
 
@@ -68,6 +69,41 @@ def _require_family(kernel: Kernel, instruction: Instruction) -> None:
         raise LoweringError(Problem(message, path=f"kernel {kernel.name}: instructions"))
 
 
+def require_fit(lowered: Lowered, machine: Machine, engine: EngineName = "numba") -> None:
+    """Refuse a kernel that no problem could run with on a machine; nothing is simulated.
+
+    Parameters
+    ----------
+    lowered : Lowered
+        Any problem of the kernel, the smaller the quicker.
+    machine : Machine
+    engine : "numba", "reference" or "analytic"
+
+    Raises
+    ------
+    LoweringError
+        If the machine lacks an instruction of the kernel, multipliers, or what a CTA takes.
+    """
+    _require_multipliers(lowered, machine)
+    if engine == "analytic":
+        return
+    if lowered.steps is not None:
+        instruction_timing(lowered, machine)
+    else:
+        _require_sm(lowered, machine)
+    limit = DATAPATHS[lowered.kernel.datapath].accumulator_tiles(machine)
+    resident_ctas(machine, lowered.kernel, lowered.dtype, limit)
+
+
+def _require_sm(lowered: Lowered, machine: Machine) -> None:
+    """Refuse a kernel whose datapath does not execute its instructions, or a machine without an SM."""
+    for op in lowered.program.body:
+        _require_family(lowered.kernel, op.instruction)
+    if machine.sm is None:
+        message = f"must be given for kernel {lowered.kernel.name}: its instructions run on the SM engine"
+        raise LoweringError(Problem(message, path=f"machine {machine.name}: sm"))
+
+
 def simulate(lowered: Lowered, machine: Machine, engine: EngineName = "numba", threads: int = 1) -> Timing:
     """Count the cycles of a lowered problem.
 
@@ -99,9 +135,5 @@ def simulate(lowered: Lowered, machine: Machine, engine: EngineName = "numba", t
         mnemonics = {op.instruction.mnemonic for op in lowered.program.body}
         intervals = {name: _timing(machine, lowered.kernel, name).interval_cycles for name in mnemonics}
         return analytic.inner_product(lowered, machine, intervals)
-    for op in lowered.program.body:
-        _require_family(lowered.kernel, op.instruction)
-    if machine.sm is None:
-        message = f"must be given for kernel {lowered.kernel.name}: its instructions run on the SM engine"
-        raise LoweringError(Problem(message, path=f"machine {machine.name}: sm"))
+    _require_sm(lowered, machine)
     return sm_simulator.simulate(lowered, machine, engine, threads)
