@@ -261,6 +261,7 @@ def _account(
         mac_slots=slots,
         multipliers=machine.machine.tensor_core.macs_per_cycle[settings.dtype] * timing.sub_cores,
         instructions=timing.instructions,
+        outer_products=_outer_products(timing, lowered),
         stalls=timing.stalls,
         traffic_bytes=lowered.traffic_bytes,
         check=check,
@@ -270,3 +271,11 @@ def _account(
         notes=lowered.notes,
         assumed=tuple(item.to_json() for item in (*machine.assumed, *kernel.assumed)),
     )
+
+
+def _outer_products(timing: Timing, lowered: Lowered) -> dict[str, int]:
+    """Return what ragged edges and zeros leave of the outer products, empty where nothing is skipped."""
+    found = lowered.outer_products
+    if found:
+        found["executed"] = sum(timing.instructions.get(name, 0) for name in lowered.slots_per_instruction)
+    return found

@@ -63,6 +63,11 @@ def test_a_study_prints_a_row_for_each_layer_machine_and_kernel(stcsim: Run, stu
         for machine in ("a100-sxm4-40gb", "a100-sxm4-40gb", "dstc-v100")
     ]
     assert rows[0]["speed-up"] == "1.00x (base)"
+    # 100 x 64 on tiles of 32 x 32 and quanta of 8 x 16, transposed: rows 64, columns 100 = 3 tiles and 4.
+    edges, zeros = rows[2]["edges x zeros"].removesuffix("x").split("x, ")
+    assert float(edges) == pytest.approx(8 * 8 / (8 * 7), abs=0.006)
+    assert float(zeros) > 1.5
+    assert rows[0]["edges x zeros"] == "-"
     assert any("transposed: the weight stands on the sparse side (A)" in line for line in lines)
     assert any("adapted: prune, " in line for line in lines)
     assert any(line.startswith("cycles cover: SM engine: every instruction of every warp") for line in lines)

@@ -60,6 +60,7 @@ def flatten(result: Result) -> dict[str, Any]:
     row |= {f"{name}_sub_core_cycles": value for name, value in data["stalls"].items()}
     row |= {f"{name}_bytes": value for name, value in data["traffic_bytes"].items()}
     row |= {f"im2col_{name}_cycles": value for name, value in data["im2col_cycles"].items()}
+    row |= {f"outer_products_{name}": value for name, value in data["outer_products"].items()}
     row |= {"check_share_fraction": data["check"]["share"], "check_ok": data["check"]["ok"]}
     row |= {key: data[key] for key in ("seed", "engine", "model", "version", "model_version")}
     row["notes"] = "; ".join(data["notes"])
