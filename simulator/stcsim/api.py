@@ -21,10 +21,9 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
-from stcsim.catalog import load_kernel, load_machine
+from stcsim.catalog import load_pair
 from stcsim.config.machine import Dtype
 from stcsim.config.study import Adapt, Engine, SparseSide
-from stcsim.errors import ConfigError, Problem, must
 from stcsim.export import study_yaml
 from stcsim.points import axis_override, expand
 from stcsim.result.result import Result
@@ -114,17 +113,7 @@ def simulate(
         If a name is unknown, or operands, kernel and machine do not fit each other.
     """
     problem = op if isinstance(op, Gemm) else gemm(*op)
-    of_machine = [text.removeprefix("machine.") for text in overrides if text.startswith("machine.")]
-    of_kernel = [text.removeprefix("kernel.") for text in overrides if text.startswith("kernel.")]
-    machine_entry, used = load_machine(machine, overrides=of_machine, place=Problem("", path="machine"))
-    kernel_entry, used_of_kernel = load_kernel(
-        kernel or machine_entry.machine.kernels[0], overrides=of_kernel, place=Problem("", path="kernel")
-    )
-    known = {f"machine.{text}" for text in used} | {f"kernel.{text}" for text in used_of_kernel}
-    what = "must name a parameter of the machine (machine.PATH=VALUE) or of the kernel (kernel.PATH=VALUE)"
-    problems = [Problem(must(what, text), path="overrides") for text in overrides if text not in known]
-    if problems:
-        raise ConfigError(problems)
+    machine_entry, kernel_entry = load_pair(machine, kernel, overrides=overrides)
     settings = Settings(dtype, adapt, sparse_side, engine, check_tiles, threads)
     return run_gemm(problem, machine_entry, kernel_entry, settings, seed=0)
 

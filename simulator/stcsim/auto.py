@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from stcsim.catalog import KernelEntry, MachineEntry, kernels_of_table, load_kernel
 from stcsim.config.machine import Dtype
 from stcsim.errors import LoweringError, Problem, StcsimError
-from stcsim.lowering import LOWERINGS
 from stcsim.lowering.lowered import Lowered
 from stcsim.machine.gpu_simulator import least_seconds
 from stcsim.machine.simulator import simulate, slab_timing

@@ -8,7 +8,7 @@ the parameters that are marked ``ASSUMED:``.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
@@ -16,7 +16,7 @@ from typing import Any, Literal
 
 from stcsim.config.base import with_base
 from stcsim.config.document import Document, format_path
-from stcsim.config.kernel import Kernel
+from stcsim.config.kernel import Kernel, compose_kernel
 from stcsim.config.loader import load
 from stcsim.config.machine import Machine, compose_machine
 from stcsim.config.override import apply_overrides
@@ -27,6 +27,8 @@ from stcsim.machine.datapaths import DATAPATHS
 from stcsim.resources import data_path
 
 Kind = Literal["machine", "kernel"]
+Rejected = Mapping[str, tuple[Problem, ...]]
+"""Overrides that have no place in a machine or kernel, each with what is wrong with it."""
 
 _NOWHERE = Problem("")
 _SPLIT_K = re.compile(r"(.+)_splitk([1-9]\d{0,3})")
@@ -83,7 +85,9 @@ def shipped(kind: Kind) -> list[str]:
     return sorted(names | set(tabulated()) if kind == "kernel" else names)
 
 
-def _find(kind: Kind, name: str, folder: Path | None, place: Problem, above: tuple[str, ...] = ()) -> Document:
+def _find(
+    kind: Kind, name: str, folder: Path | None, place: Problem, above: tuple[str, ...] = ()
+) -> Document:
     """Read the file that `name` stands for, with its base; a name with a slash or .yaml is a path."""
 
     def base(of: str, where: Problem) -> Document:
@@ -132,20 +136,57 @@ def kernels_of_table(table: str, place: Problem = _NOWHERE) -> list[str]:
     document = load(data_path("configs", "kernels", "tables", f"{table}.yaml"))
     splits = document.get(("splits",))
     return [
-        name if split == 1 else f"{name}_splitk{split}" for name in document.get(("entries",)) for split in splits
+        name if split == 1 else f"{name}_splitk{split}"
+        for name in document.get(("entries",))
+        for split in splits
     ]
 
 
-def _applicable(document: Document, overrides: Iterable[str], model: type[Any]) -> tuple[Document, set[str]]:
-    """Apply those overrides that the document's model has a place for; return also which they were."""
-    used = set()
+def within(kind: Kind, overrides: Iterable[str]) -> list[str]:
+    """Return the overrides of machines or of kernels, as paths within one."""
+    return [text.removeprefix(f"{kind}.") for text in overrides if text.startswith(f"{kind}.")]
+
+
+def rejected_by_all(kind: Kind, overrides: Iterable[str], rejected: Sequence[Rejected]) -> list[Problem]:
+    """Return what is wrong with the overrides that have a place nowhere.
+
+    Parameters
+    ----------
+    kind : str
+    overrides : iterable of str
+        As the user wrote them, those of the other kind too.
+    rejected : sequence of Rejected
+        One for each machine (or kernel) that was read.
+
+    Returns
+    -------
+    problems : list of Problem
+        Of each override, as that machine or kernel tells it which knows most of its path.
+    """
+    problems: list[Problem] = []
+    for text in dict.fromkeys(within(kind, overrides)):
+        told = [each.get(text, ()) for each in rejected]
+        if all(told):
+            problems += max(told, key=_depth, default=())
+    return problems
+
+
+def _depth(problems: Iterable[Problem]) -> int:
+    """Return how far into its path an override came."""
+    return max((problem.path or "").count(".") for problem in problems)
+
+
+def _applicable(
+    kind: Kind, document: Document, overrides: Iterable[str], model: type[Any]
+) -> tuple[Document, Rejected]:
+    """Apply those overrides that the document's model has a place for; return also the others."""
+    rejected = {}
     for override in overrides:
         try:
-            document = apply_overrides(document, [override], model)
-        except ConfigError:
-            continue
-        used.add(override)
-    return document, used
+            document = apply_overrides(document, [override], model, prefix=f"{kind}.")
+        except ConfigError as error:
+            rejected[override] = error.problems
+    return document, rejected
 
 
 def load_machine(
@@ -154,7 +195,7 @@ def load_machine(
     overrides: Sequence[str] = (),
     folder: Path | None = None,
     place: Problem = _NOWHERE,
-) -> tuple[MachineEntry, set[str]]:
+) -> tuple[MachineEntry, Rejected]:
     """Read a machine.
 
     Parameters
@@ -171,8 +212,8 @@ def load_machine(
     Returns
     -------
     entry : MachineEntry
-    used : set of str
-        The overrides that had a place in this machine.
+    rejected : Rejected
+        The overrides that were left.
 
     Raises
     ------
@@ -198,10 +239,10 @@ def load_machine(
         raise ConfigError(problems)
     options = [DATAPATHS[item].options for item in names]
     model = compose_machine(option for option in options if option is not None)
-    document, used = _applicable(document, overrides, model)
+    document, rejected = _applicable("machine", document, overrides, model)
     machine = validate(model, document)
     _require_name(document, machine.name)
-    return MachineEntry(machine, document, _assumptions(original, document)), used
+    return MachineEntry(machine, document, _assumptions(original, document)), rejected
 
 
 def load_kernel(
@@ -210,14 +251,17 @@ def load_kernel(
     overrides: Sequence[str] = (),
     folder: Path | None = None,
     place: Problem = _NOWHERE,
-) -> tuple[KernelEntry, set[str]]:
+) -> tuple[KernelEntry, Rejected]:
     """Read a kernel; arguments, returns and errors as `load_machine`."""
     name, split = _split_k(name)
     document = _find("kernel", name, folder, place)
     original = document
     if split is not None:
         document = apply_overrides(document, [f"grid.split_k={split}", f"name={name}_splitk{split}"], Kernel)
-    document, used = _applicable(document, overrides, Kernel)
+    lowering = document.data.get("lowering") if isinstance(document.data, dict) else None
+    known = isinstance(lowering, str) and lowering in LOWERINGS
+    model = compose_kernel(LOWERINGS[str(lowering)].options) if known else Kernel
+    document, rejected = _applicable("kernel", document, overrides, model)
     kernel = validate(Kernel, document)
     if split is None and name not in tabulated():
         _require_name(document, kernel.name)
@@ -231,7 +275,49 @@ def load_kernel(
     else:
         options = validate(LOWERINGS[kernel.lowering].options, Document({}, file=document.file))
     kernel = kernel.model_copy(update={"options": options.model_dump()})
-    return KernelEntry(kernel, document, _assumptions(original, document)), used
+    return KernelEntry(kernel, document, _assumptions(original, document)), rejected
+
+
+def load_pair(
+    machine: str, kernel: str | None = None, *, overrides: Sequence[str] = (), option: str = ""
+) -> tuple[MachineEntry, KernelEntry]:
+    """Read one machine with one kernel.
+
+    Parameters
+    ----------
+    machine : str
+        A shipped machine's name or a path.
+    kernel : str, optional
+        As `machine`; left out: the machine's first.
+    overrides : sequence of str
+        ``machine.PATH=VALUE`` and ``kernel.PATH=VALUE``; each must have its place.
+    option : str
+        What stands before ``machine`` and ``kernel`` where the names were given, for messages.
+
+    Raises
+    ------
+    ConfigError
+        With every problem of the files, or of the overrides.
+    """
+    of_machine, of_kernel = within("machine", overrides), within("kernel", overrides)
+    place = Problem("", path=f"{option}machine")
+    machine_entry, not_of_machine = load_machine(machine, overrides=of_machine, place=place)
+    kernel_entry, not_of_kernel = load_kernel(
+        kernel or machine_entry.machine.kernels[0],
+        overrides=of_kernel,
+        place=Problem("", path=f"{option}kernel"),
+    )
+    what = "must be machine.PATH=VALUE or kernel.PATH=VALUE"
+    problems = [
+        Problem(what, file=f"--set {text}")
+        for text in overrides
+        if not text.startswith(("machine.", "kernel."))
+    ]
+    problems += rejected_by_all("machine", overrides, [not_of_machine])
+    problems += rejected_by_all("kernel", overrides, [not_of_kernel])
+    if problems:
+        raise ConfigError(problems)
+    return machine_entry, kernel_entry
 
 
 def _split_k(name: str) -> tuple[str, str | None]:

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from stcsim.catalog import load_kernel, load_machine
+from stcsim.catalog import load_pair
 from stcsim.config.study import Engine
 from stcsim.errors import ConfigError, Problem, must
 from stcsim.resources import data_path
@@ -129,12 +129,7 @@ def _cycles(
         options = Dense() if density == 1 else Uniform(density=density)
         pattern = generate(options, size, seed=_SEED, stream=stream)
         operands.append(Operand(pattern, "activation", _SEED, str(options)))
-    own = [text.removeprefix("machine.") for text in overrides]
-    (entry, applied), used = load_machine(machine, overrides=own), load_kernel(kernel)[0]
-    if len(applied) < len(set(own)):
-        idle = [text for text in overrides if text.removeprefix("machine.") not in applied]
-        what = f"must be machine.PATH=VALUE, a parameter of {machine}"
-        raise ConfigError([Problem(what, file=f"--set {text}") for text in idle])
+    entry, used = load_pair(machine, kernel, overrides=overrides)
     gemm = Gemm("validation", operands[0], operands[1])
     return run_gemm(gemm, entry, used, Settings(check_tiles=0, engine=engine), seed=_SEED).cycles
 
@@ -157,7 +152,7 @@ def fig21(
     progress : callable, optional
         Called before each row.
     overrides : sequence of str
-        ``machine.PATH=VALUE`` for dstc-v100.
+        ``machine.PATH=VALUE`` or ``kernel.PATH=VALUE``.
     engine : str
     """
     rows = read_table(path, "dstc-fig21", ("density_a", "density_b"))

@@ -14,19 +14,19 @@ from __future__ import annotations
 
 import itertools
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from stcsim.catalog import Assumption, KernelEntry, MachineEntry, load_kernel, load_machine
+from stcsim.catalog import Assumption, KernelEntry, MachineEntry, load_kernel, load_machine, within
 from stcsim.config.axis import Constraint
 from stcsim.config.document import format_path
 from stcsim.config.loader import parse
 from stcsim.config.override import apply_overrides
 from stcsim.config.study import Study, Target
 from stcsim.errors import ConfigError, Problem, StcsimError, must
-from stcsim.run import require_compatible
+from stcsim.run import require_fit
 from stcsim.study import LoadedStudy, load_study
 
 MAX_POINTS = 1_000_000
@@ -42,12 +42,12 @@ class Variant:
     ----------
     loaded : LoadedStudy or None
         None where the choice is not a valid study.
-    error : str or None
+    problems : tuple of Problem
         Why it is not.
     """
 
     loaded: LoadedStudy | None
-    error: str | None = None
+    problems: tuple[Problem, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -225,8 +225,9 @@ def expand(path: str | Path, overrides: Sequence[str] = ()) -> DesignSpace:
     Raises
     ------
     StcsimError
-        If the study itself, an axis' path or a constraint's path is wrong.  A choice of values that
-        makes no valid machine, kernel or workload is a point with an error instead.
+        If the study itself, an axis' path or a constraint's path is wrong; if a value of an axis is wrong
+        whatever the others are; if a kernel can run on its machine in no point.  Any other choice of
+        values that makes no valid machine, kernel or workload is a point with an error instead.
     """
     base = load_study(path, overrides)
     return _Expansion(base).space()
@@ -237,13 +238,18 @@ class _Expansion:
     """The work of `expand`: entries and variants are read once for each distinct choice."""
 
     base: LoadedStudy
-    _machines: dict[tuple[str, tuple[str, ...]], tuple[MachineEntry, set[str]] | str] = field(
+    _machines: dict[tuple[str, tuple[str, ...]], tuple[MachineEntry, set[str]] | StcsimError] = field(
         default_factory=dict
     )
-    _kernels: dict[tuple[str, tuple[str, ...]], tuple[KernelEntry, set[str]] | str] = field(
+    _kernels: dict[tuple[str, tuple[str, ...]], tuple[KernelEntry, set[str]] | StcsimError] = field(
         default_factory=dict
     )
     _variants: dict[tuple[str, ...], Variant] = field(default_factory=dict)
+    _fits: dict[tuple[int, int, str, str], tuple[Problem, ...]] = field(default_factory=dict)
+    _faults: dict[tuple[str, str], Problem | None] = field(default_factory=dict)
+    """Of each axis path and value (as JSON): what is wrong with it, None once a point takes it."""
+    _misfits: dict[tuple[str, str], tuple[Problem, ...]] = field(default_factory=dict)
+    """Of each machine and kernel: why they do not fit, empty once they do in a point."""
 
     @property
     def study(self) -> Study:
@@ -278,6 +284,9 @@ class _Expansion:
                     if len(points) > MAX_POINTS:
                         message = must(f"must have at most {MAX_POINTS} points", "more")
                         raise ConfigError(Problem(message, self.base.document.file, path="axes"))
+        problems = self._value_problems() or self._misfit_problems()
+        if problems:
+            raise ConfigError(problems)
         return DesignSpace(self.base, tuple(points), left_out)
 
     def _choices(self) -> Iterator[dict[str, Any]]:
@@ -289,8 +298,8 @@ class _Expansion:
         pairs = []
         for target in self.study.machines:
             found = self._read_machine(target.machine, ())
-            if isinstance(found, str):
-                raise AssertionError(found)  # the base study has read it
+            if isinstance(found, StcsimError):
+                raise found  # not reached: the base study has read it
             pairs += [(target, kernel) for kernel in target.kernels or found[0].machine.kernels[:1]]
         return pairs
 
@@ -310,13 +319,13 @@ class _Expansion:
             for path, value in values.items()
             if swept and self._is_for(path, pair)
         }
-        machine = self._read_machine(target.machine, _of("machine", texts))
-        kernel = self._read_kernel(kernel_name, _of("kernel", texts))
+        machine = self._read_machine(target.machine, tuple(within("machine", texts.values())))
+        kernel = self._read_kernel(kernel_name, tuple(within("kernel", texts.values())))
         used: set[str] = set()
-        errors = []
+        problems: list[Problem] = []
         for kind, found in (("machine", machine), ("kernel", kernel)):
-            if isinstance(found, str):
-                errors.append(found)
+            if isinstance(found, StcsimError):
+                problems += found.problems
                 used |= {text for text in texts.values() if text.startswith(f"{kind}.")}
             else:
                 used |= {f"{kind}.{text}" for text in found[1]}
@@ -324,15 +333,17 @@ class _Expansion:
             path: value if _is_of_study(path) or texts.get(path) in used else None
             for path, value in values.items()
         }
-        machine_entry = None if isinstance(machine, str) else machine[0]
-        kernel_entry = None if isinstance(kernel, str) else kernel[0]
-        if variant.error:
-            errors.append(variant.error)
-        elif machine_entry and kernel_entry and variant.loaded:
-            try:
-                require_compatible(machine_entry.machine, kernel_entry.kernel, variant.loaded.study.dtype)
-            except StcsimError as error:
-                errors.append(sentence(error))
+        machine_entry = None if isinstance(machine, StcsimError) else machine[0]
+        kernel_entry = None if isinstance(kernel, StcsimError) else kernel[0]
+        problems += variant.problems
+        if machine_entry and kernel_entry and variant.loaded:
+            misfit = self._misfit(machine_entry, kernel_entry, variant.loaded.study)
+            problems += misfit
+            if swept:
+                names = (target.machine, kernel_name)
+                self._misfits[names] = misfit and self._misfits.get(names, misfit)
+        if swept:
+            self._judge({path: value for path, value in axes.items() if value is not None}, problems)
         return DesignPoint(
             number=-1,
             axes=axes,
@@ -343,32 +354,87 @@ class _Expansion:
             kernel=kernel_entry,
             variant=variant,
             baseline=-1,
-            error="; ".join(errors) or None,
+            error=sentence(problems) or None,
         )
+
+    def _misfit(self, machine: MachineEntry, kernel: KernelEntry, study: Study) -> tuple[Problem, ...]:
+        """Return why a kernel cannot run on a machine at all; asked once of each pair."""
+        key = (id(machine), id(kernel), study.dtype, study.engine)
+        if key not in self._fits:
+            try:
+                require_fit(machine.machine, kernel.kernel, study.dtype, study.engine)
+                self._fits[key] = ()
+            except StcsimError as error:
+                self._fits[key] = error.problems
+        return self._fits[key]
+
+    def _judge(self, axes: Mapping[str, Any], problems: Sequence[Problem]) -> None:
+        """Take down which of a point's values are wrong in themselves: those that a problem names as its place."""
+        for path, value in axes.items():
+            text = json.dumps(value)
+            places = {f"--set {concrete}={text}" for concrete in self._concrete(path)}
+            found = next((problem for problem in problems if problem.file in places), None)
+            self._faults[path, text] = found and self._faults.get((path, text), found)
+
+    def _value_problems(self) -> list[Problem]:
+        """Return the values that are wrong whatever the other axes are; a wrong path is told once."""
+        problems = []
+        for i, axis in enumerate(self.study.axes):
+            for j, part in enumerate(axis.parts):
+                where: tuple[str | int, ...] = ("axes", i) if axis.zip is None else ("axes", i, "zip", j)
+                values = part.expanded()
+                faults = [self._faults.get((part.path or "", json.dumps(value))) for value in values]
+                messages = {fault.message for fault in faults if fault is not None}
+                if len(messages) == 1 and None not in faults and str(values[0]) not in min(messages):
+                    problems.append(self._problem(messages.pop(), (*where, "path")))
+                    continue
+                for n, fault in enumerate(faults):
+                    if fault is not None:
+                        source = ("values", n) if part.values else ("range" if part.range else "log_range",)
+                        problems.append(self._problem(fault.message, (*where, *source)))
+        return list(dict.fromkeys(problems))
+
+    def _misfit_problems(self) -> list[Problem]:
+        """Return the machines and kernels that do not fit in any point."""
+        problems = []
+        for i, target in enumerate(self.study.machines):
+            for j, kernel in enumerate(target.kernels or [None]):
+                where = ("machines", i, "machine") if kernel is None else ("machines", i, "kernels", j)
+                misfit = next(
+                    (
+                        found
+                        for (machine, name), found in self._misfits.items()
+                        if machine == target.machine and kernel in (None, name)
+                    ),
+                    (),
+                )
+                if misfit:
+                    problems.append(self._problem(sentence(misfit), where))
+        return problems
 
     def _is_for(self, path: str, pair: tuple[Target, str]) -> bool:
         """Tell whether an axis varies this machine or kernel."""
         only = next(axis.only for axis in self.study.axes if path in [part.path for part in axis.parts])
         return only is None or bool({pair[0].machine, pair[1]} & set(only))
 
-    def _read_machine(self, name: str, texts: tuple[str, ...]) -> tuple[MachineEntry, set[str]] | str:
+    def _read_machine(self, name: str, texts: tuple[str, ...]) -> tuple[MachineEntry, set[str]] | StcsimError:
         if (name, texts) not in self._machines:
-            settings = [*_stripped("machine", self.study.overrides), *texts]
+            settings = [*within("machine", self.study.overrides), *texts]
             try:
-                entry, used = load_machine(name, overrides=settings, folder=self.folder)
-                self._machines[name, texts] = entry, used & set(texts)
+                entry, rejected = load_machine(name, overrides=settings, folder=self.folder)
+                self._machines[name, texts] = entry, set(texts) - set(rejected)
             except StcsimError as error:
-                self._machines[name, texts] = sentence(error)
+                self._machines[name, texts] = error
         return self._machines[name, texts]
 
-    def _read_kernel(self, name: str, texts: tuple[str, ...]) -> tuple[KernelEntry, set[str]] | str:
+    def _read_kernel(self, name: str, texts: tuple[str, ...]) -> tuple[KernelEntry, set[str]] | StcsimError:
         if (name, texts) not in self._kernels:
-            settings = [*_stripped("kernel", self.study.overrides), *texts]
+            settings = [*within("kernel", self.study.overrides), *texts]
             try:
-                entry, used = load_kernel(name, overrides=settings, folder=self.folder)
-                self._kernels[name, texts] = entry, used & set(texts)
+                entry, rejected = load_kernel(name, overrides=settings, folder=self.folder)
+                self._kernels[name, texts] = entry, set(texts) - set(rejected)
             except StcsimError as error:
-                self._kernels[name, texts] = sentence(error)
+                self._kernels[name, texts] = error
         return self._kernels[name, texts]
 
     def _variant(self, values: Mapping[str, Any], repetition: int) -> Variant:
@@ -388,7 +454,7 @@ class _Expansion:
             try:
                 self._variants[key] = Variant(self.base.varied(texts) if texts else self.base)
             except StcsimError as error:
-                self._variants[key] = Variant(None, sentence(error))
+                self._variants[key] = Variant(None, error.problems)
         return self._variants[key]
 
     def _concrete(self, path: str) -> list[str]:
@@ -430,11 +496,11 @@ class _Expansion:
             text = f"{path}={json.dumps(value)}"
             for target, kernel in self._pairs():
                 found = (
-                    self._read_machine(target.machine, _of("machine", {path: text}))
+                    self._read_machine(target.machine, tuple(within("machine", [text])))
                     if kind == "machine"
-                    else self._read_kernel(kernel, _of("kernel", {path: text}))
+                    else self._read_kernel(kernel, tuple(within("kernel", [text])))
                 )
-                if isinstance(found, str) or found[1]:
+                if isinstance(found, StcsimError) or found[1]:
                     return None
             what = f"must be the path of a parameter of a {kind} of the study"
             return must(what, path, near=self._parameters(kind))
@@ -455,7 +521,7 @@ class _Expansion:
             found = (
                 self._read_machine(target.machine, ()) if kind == "machine" else self._read_kernel(kernel, ())
             )
-            if not isinstance(found, str):
+            if not isinstance(found, StcsimError):
                 entries.append(found[0])
         return sorted(
             {f"{kind}.{format_path(path)}" for entry in entries for path in entry.document.places if path}
@@ -484,19 +550,20 @@ class _Expansion:
 
     def _allowed(self, point: DesignPoint) -> bool:
         """Tell whether a point satisfies every constraint that binds it."""
-        return all(self._satisfies(point, constraint) for constraint in self.study.constraints)
+        return all(self._satisfies(point, i, each) for i, each in enumerate(self.study.constraints))
 
-    def _satisfies(self, point: DesignPoint, constraint: Constraint) -> bool:
+    def _satisfies(self, point: DesignPoint, i: int, constraint: Constraint) -> bool:
         sides = [self._value(point, side) for side in (constraint.left, constraint.right)]
         if any(side is None for side in sides):
             return True
+        number = [isinstance(side, int | float) for side in sides]
         try:
-            return constraint.holds(*sides)
+            if number[0] == number[1]:
+                return constraint.holds(*sides)
         except TypeError:
-            shown = f"{constraint}, but {sides[0]} and {sides[1]} cannot be compared"
-            raise ConfigError(
-                Problem(f"must compare values of one kind: {shown}", path="constraints")
-            ) from None
+            pass
+        what = f"must compare values of one kind, numbers in the base unit, not {sides[0]} with {sides[1]}"
+        raise ConfigError(self._problem(what, ("constraints", i)))
 
     def _value(self, point: DesignPoint, side: int | float | str) -> Any:
         """Return the number, or the parameter's value in a point in its base unit; None where there is none."""
@@ -517,26 +584,17 @@ def is_parameter(side: object) -> bool:
     return isinstance(side, str) and side.partition(".")[0] in ("machine", "kernel", *_OF_STUDY)
 
 
-def sentence(error: StcsimError) -> str:
-    """Return the problems of an error in one line."""
+def sentence(problems: Iterable[Problem]) -> str:
+    """Return problems in one line, without their files."""
     return "; ".join(
         dict.fromkeys(
-            f"{problem.path}: {problem.message}" if problem.path else problem.message
-            for problem in error.problems
+            f"{problem.path}: {problem.message}" if problem.path else problem.message for problem in problems
         )
     )
 
 
 def _is_of_study(path: str) -> bool:
     return path.partition(".")[0] not in ("machine", "kernel")
-
-
-def _of(kind: str, texts: Mapping[str, str]) -> tuple[str, ...]:
-    return tuple(_stripped(kind, texts.values()))
-
-
-def _stripped(kind: str, texts: Any) -> list[str]:
-    return [text.removeprefix(f"{kind}.") for text in texts if text.startswith(f"{kind}.")]
 
 
 def _look_up(model: Any, path: str) -> Any:

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+import numpy as np
+
 from stcsim import MODEL_VERSION, __version__
 from stcsim.catalog import KernelEntry, MachineEntry, load_kernel
 from stcsim.config.kernel import Kernel
@@ -16,12 +18,14 @@ from stcsim.errors import CheckError, LoweringError, Problem, must
 from stcsim.lowering import LOWERINGS, batch
 from stcsim.lowering.check import check_values
 from stcsim.lowering.lowered import Lowered
+from stcsim.machine import simulator
 from stcsim.machine.datapaths import DATAPATHS
-from stcsim.machine.simulator import simulate
 from stcsim.machine.timing import Timing
 from stcsim.result.result import Check, Result
 from stcsim.workload.batch import GemmBatch
 from stcsim.workload.gemm import Gemm
+from stcsim.workload.operand import Operand
+from stcsim.workload.pattern import MaskPattern
 
 LARGEST_TILES = 2**26
 """Warp tiles of one problem: some 3 GiB of records, a 262,144 x 262,144 output of 32 x 32 tiles."""
@@ -82,6 +86,21 @@ def require_compatible(machine: Machine, kernel: Kernel, dtype: Dtype) -> None:
         raise LoweringError(problems)
 
 
+def require_fit(machine: Machine, kernel: Kernel, dtype: Dtype, engine: Engine) -> None:
+    """Refuse a kernel that no problem could run with on a machine, before any problem is made.
+
+    Raises
+    ------
+    LoweringError
+        As `require_compatible`; also if the machine lacks an instruction of the kernel, multipliers, or
+        what a CTA takes.
+    """
+    require_compatible(machine, kernel, dtype)
+    one = MaskPattern(np.ones((1, 1), bool))
+    gemm = Gemm("one", Operand(one, "weight", 0, "one"), Operand(one, "activation", 0, "one"))
+    simulator.require_fit(LOWERINGS[kernel.lowering].lower(gemm, kernel, dtype, machine), machine, engine)
+
+
 def run_gemm(
     gemm: Gemms, machine: MachineEntry, kernel: KernelEntry, settings: Settings, *, seed: int
 ) -> Result:
@@ -115,7 +134,7 @@ def run_gemm(
         lowering = LOWERINGS[used.kernel.lowering]
         lowered = batch.lower(lowering, fitted, used.kernel, settings.dtype, machine.machine)
         lowered = replace(lowered, notes=(*notes, *more, *lowered.notes))
-        timing = simulate(lowered, machine.machine, settings.engine, settings.threads)
+        timing = simulator.simulate(lowered, machine.machine, settings.engine, settings.threads)
         if best is None or timing.cycles < best[0].cycles:
             best = (timing, lowered, used)
     if best is None:
@@ -243,6 +262,7 @@ def _account(
         mac_slots=slots,
         multipliers=machine.machine.tensor_core.macs_per_cycle[settings.dtype] * timing.sub_cores,
         instructions=timing.instructions,
+        outer_products=_outer_products(timing, lowered),
         stalls=timing.stalls,
         traffic_bytes=lowered.traffic_bytes,
         check=check,
@@ -252,3 +272,11 @@ def _account(
         notes=lowered.notes,
         assumed=tuple(item.to_json() for item in (*machine.assumed, *kernel.assumed)),
     )
+
+
+def _outer_products(timing: Timing, lowered: Lowered) -> dict[str, int]:
+    """Return what ragged edges and zeros leave of the outer products, empty where nothing is skipped."""
+    found = lowered.outer_products
+    if found:
+        found["executed"] = sum(timing.instructions.get(name, 0) for name in lowered.slots_per_instruction)
+    return found

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, get_args
 
-from stcsim.catalog import KernelEntry, MachineEntry, load_kernel, load_machine
+from stcsim.catalog import KernelEntry, MachineEntry, load_pair
 from stcsim.config.machine import Dtype
 from stcsim.errors import ConfigError, Problem, StcsimError, must
 from stcsim.lowering import LOWERINGS
@@ -33,6 +33,12 @@ class Single:
     kernel: KernelEntry
     settings: Settings
     seed: int
+
+    @property
+    def label(self) -> str:
+        """The problem, machine and kernel in words."""
+        gemm = self.gemm
+        return f"{gemm.m} x {gemm.n} x {gemm.k} on {self.machine.machine.name} with {self.kernel.kernel.name}"
 
     def run(self) -> Result:
         """Simulate it; errors as `stcsim.run.run_gemm`."""
@@ -114,23 +120,7 @@ def prepare(
     if problems:
         raise ConfigError(problems)
     rows, columns, inner = _sizes(m, n, k, loaded[0], loaded[1], file_a, file_b)
-    machine_entry, used = load_machine(
-        machine,
-        overrides=[text.removeprefix("machine.") for text in overrides if text.startswith("machine.")],
-        place=Problem("", path="--machine"),
-    )
-    kernel_entry, used_of_kernel = load_kernel(
-        kernel or machine_entry.machine.kernels[0],
-        overrides=[text.removeprefix("kernel.") for text in overrides if text.startswith("kernel.")],
-        place=Problem("", path="--kernel"),
-    )
-    known = {f"machine.{text}" for text in used} | {f"kernel.{text}" for text in used_of_kernel}
-    unused = [text for text in overrides if text not in known]
-    if unused:
-        what = (
-            "must name a parameter of the machine (machine.PATH=VALUE) or of the kernel (kernel.PATH=VALUE)"
-        )
-        raise ConfigError([Problem(what, file=f"--set {text}") for text in unused])
+    machine_entry, kernel_entry = load_pair(machine, kernel, overrides=overrides, option="--")
     operands = []
     roles: tuple[Role, Role] = ("weight", "activation")
     for stream, role in enumerate(roles):

@@ -12,7 +12,16 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
 
-from stcsim.catalog import Assumption, KernelEntry, MachineEntry, load_kernel, load_machine
+from stcsim.catalog import (
+    Assumption,
+    KernelEntry,
+    MachineEntry,
+    Rejected,
+    load_kernel,
+    load_machine,
+    rejected_by_all,
+    within,
+)
 from stcsim.config.document import Document
 from stcsim.config.loader import load
 from stcsim.config.override import apply_overrides
@@ -25,7 +34,7 @@ from stcsim.parallel import ordered
 from stcsim.problem import operand_shapes, run_workload
 from stcsim.resources import data_root
 from stcsim.result.result import Result
-from stcsim.run import Settings, require_compatible
+from stcsim.run import Settings, require_compatible, require_fit
 from stcsim.workload.generation import GeneratorOptions
 from stcsim.workload.generator import generate, parse_options
 from stcsim.workload.operand import Operand
@@ -155,8 +164,6 @@ def load_study(path: str | Path, overrides: Sequence[str] = ()) -> LoadedStudy:
     document = expand(document, study.workloads, Path(path).parent)
     study = validate(Study, document)
     settings = (*study.overrides, *(text for text in overrides if text not in own))
-    of_machines = [text.removeprefix("machine.") for text in settings if text.startswith("machine.")]
-    of_kernels = [text.removeprefix("kernel.") for text in settings if text.startswith("kernel.")]
     study = study.model_copy(update={"overrides": settings})
     folder = Path(path).parent
     problems = [
@@ -169,11 +176,11 @@ def load_study(path: str | Path, overrides: Sequence[str] = ()) -> LoadedStudy:
         for i, text in enumerate(settings)
         if not text.startswith(("machine.", "kernel."))
     ]
-    points = _pairs(study, document, folder, of_machines, of_kernels, problems)
+    points = _pairs(study, document, folder, problems)
     sources = _sources(study, document, folder, problems)
     baseline = _baseline(study, document, points, problems)
     if problems:
-        raise ConfigError(problems)
+        raise ConfigError(dict.fromkeys(problems))  # machines and kernels may share an override's problem
     everything = tuple(
         Point(i, machine, kernel) for i in range(len(study.workloads)) for machine, kernel in points
     )
@@ -184,17 +191,16 @@ def _pairs(
     study: Study,
     document: Document,
     folder: Path,
-    of_machines: list[str],
-    of_kernels: list[str],
     problems: list[Problem],
 ) -> list[tuple[MachineEntry, KernelEntry]]:
     pairs: list[tuple[MachineEntry, KernelEntry]] = []
-    used: set[str] = set()
-    n_read = 0
+    of_machines, of_kernels = within("machine", study.overrides), within("kernel", study.overrides)
+    not_of_machines: list[Rejected] = []
+    not_of_kernels: list[Rejected] = []
     for i, target in enumerate(study.machines):
         place = document.place_of(("machines", i, "machine"))
         try:
-            machine, used_here = load_machine(
+            machine, rejected = load_machine(
                 target.machine,
                 overrides=of_machines,
                 folder=folder,
@@ -203,15 +209,18 @@ def _pairs(
         except StcsimError as error:
             problems += error.problems
             continue
-        n_read += 1
-        used |= {f"machine.{text}" for text in used_here}
+        not_of_machines.append(rejected)
         for j, name in enumerate(target.kernels or machine.machine.kernels[:1]):
             path = ("machines", i, "kernels", j) if target.kernels else ("machines", i, "machine")
             place = document.place_of(path)
             where = Problem("", place.file, place.line, ".".join(map(str, path)))
             try:
-                kernel, used_here = load_kernel(name, overrides=of_kernels, folder=folder, place=where)
-                require_compatible(machine.machine, kernel.kernel, study.dtype)
+                kernel, rejected = load_kernel(name, overrides=of_kernels, folder=folder, place=where)
+                # An axis may give a machine what its kernel needs: `stcsim.points` asks each point.
+                if study.is_sweep:
+                    require_compatible(machine.machine, kernel.kernel, study.dtype)
+                else:
+                    require_fit(machine.machine, kernel.kernel, study.dtype, study.engine)
             except StcsimError as error:
                 problems += [
                     problem
@@ -220,15 +229,11 @@ def _pairs(
                     for problem in error.problems
                 ]
                 continue
-            used |= {f"kernel.{text}" for text in used_here}
+            not_of_kernels.append(rejected)
             pairs.append((machine, kernel))
-    if n_read == len(study.machines) and not problems:
-        problems += [
-            Problem(f"must name a parameter of a {kind} of the study", file=f"--set {kind}.{text}")
-            for kind, texts in (("machine", of_machines), ("kernel", of_kernels))
-            for text in texts
-            if f"{kind}.{text}" not in used
-        ]
+    if not problems:
+        problems += rejected_by_all("machine", study.overrides, not_of_machines)
+        problems += rejected_by_all("kernel", study.overrides, not_of_kernels)
     return pairs
 
 

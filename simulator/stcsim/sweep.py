@@ -457,7 +457,7 @@ def _run_one(number: int, layer: int, key: str) -> Outcome:
     try:
         content, status = json.dumps(_simulate(_space.points[number], layer).to_json()), "done"
     except StcsimError as error:
-        content, status = sentence(error), "failed"
+        content, status = sentence(error.problems), "failed"
     except Exception as error:  # a fault of the program must not end the sweep either
         content, status = f"{type(error).__name__}: {error}", "failed"
     return Outcome(key, "done" if status == "done" else "failed", content, time.monotonic() - start)

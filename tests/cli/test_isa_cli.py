@@ -102,6 +102,28 @@ def test_junk_and_truncated_binaries_end_with_one_line_and_status_2(
         assert ended.err.startswith(f"{path}")
 
 
+@pytest.mark.parametrize("first", [b"XTCSIM\r\n", b"STCSIM\n\n", bytes(8), b""], ids=repr)
+@pytest.mark.parametrize("command", ["disasm", "exec"])
+def test_a_binary_without_its_magic_is_refused_as_a_binary(
+    command: str, first: bytes, tmp_path: Path, stcsim
+):
+    path = tmp_path / "x.bin"
+    assert stcsim("isa", "asm", PROGRAMS / "mma_sp_16832.asm", "-o", path).status == 0
+    path.write_bytes(first + path.read_bytes()[8:])
+    found = path.read_bytes()[:8]
+    ended = stcsim("isa", command, path)
+    message = f"must be a program that stcsim assembled (begin with STCSIM), not {found!r}"
+    assert (ended.status, ended.out, ended.err) == (2, "", f"{path}: {message}\n")
+
+
+def test_a_binary_is_not_assembled(tmp_path: Path, stcsim):
+    path = tmp_path / "x.bin"
+    assert stcsim("isa", "asm", PROGRAMS / "mma_sp_16832.asm", "-o", path).status == 0
+    ended = stcsim("isa", "asm", path, "-o", tmp_path / "y.bin")
+    assert (ended.status, ended.err) == (2, f"{path}: must be assembly text in UTF-8, not byte 0x1\n")
+    assert not (tmp_path / "y.bin").exists()
+
+
 def test_a_missing_file_ends_with_status_2(tmp_path: Path, stcsim):
     assert stcsim("isa", "exec", tmp_path / "none.asm").status == 2
 

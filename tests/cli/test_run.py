@@ -63,6 +63,11 @@ def test_a_study_prints_a_row_for_each_layer_machine_and_kernel(stcsim: Run, stu
         for machine in ("a100-sxm4-40gb", "a100-sxm4-40gb", "dstc-v100")
     ]
     assert rows[0]["speed-up"] == "1.00x (base)"
+    # 100 x 64 on tiles of 32 x 32 and quanta of 8 x 16, transposed: rows 64, columns 100 = 3 tiles and 4.
+    edges, zeros = rows[2]["edges x zeros"].removesuffix("x").split("x, ")
+    assert float(edges) == pytest.approx(8 * 8 / (8 * 7), abs=0.006)
+    assert float(zeros) > 1.5
+    assert rows[0]["edges x zeros"] == "-"
     assert any("transposed: the weight stands on the sparse side (A)" in line for line in lines)
     assert any("adapted: prune, " in line for line in lines)
     assert any(line.startswith("cycles cover: SM engine: every instruction of every warp") for line in lines)
@@ -158,6 +163,13 @@ ERRORS: list[tuple[Callable[[str], str], str]] = [
      "not hmma16816_128x128 (did you mean hmma16816_128x128x32?)"),
     (replace("adapt: prune", "adapt: prune\ndtype: int8"),
      "{study}:5: kernel spwmma_128x128x32 on dstc-v100: operand type must be one of fp16, not int8"),
+    (replace("[hmma16816_128x128x32,", "[hmma16816_128x128x32, hmma884_128x128x32,"),
+     "{study}:4: kernel hmma884_128x128x32: instructions: must be a known tensor instruction of a100-sxm4-40gb "
+     "(HMMA.16816.F32, HMMA.16816.F32.BF16, HMMA.1688.F32.TF32, HMMA.SP.16832.F32, HMMA.SP.16832.F32.BF16, "
+     "IMMA.16832.S8, IMMA.SP.16864.S8), not HMMA.884.F32.F32.STEP0 (did you mean HMMA.1688.F32.TF32?)"),
+    (replace("adapt: prune", "adapt: prune\noverrides: [machine.tensor_core.accumulator.tiles=2]"),
+     "{study}:5: machine dstc-v100: must fit one CTA of kernel spwmma_128x128x32 on an SM, "
+     "but it takes 16 of 8 accumulator tiles"),
 ]  # fmt: skip
 
 
@@ -171,6 +183,31 @@ def test_a_fault_of_the_study_is_one_line_with_file_line_and_path(
     assert ended.out == ""
     assert message.format(study=study) in ended.err.splitlines()
     assert len(ended.err.splitlines()) <= 2
+
+
+@pytest.mark.parametrize(
+    ("override", "path", "end"),
+    [
+        # Only dstc-v100 has an accumulator buffer: it knows best what is wrong.
+        (
+            "machine.tensor_core.accumulator.tles=8",
+            "tensor_core.accumulator.tles",
+            "tles (did you mean tiles?)",
+        ),
+        ("machine.clok=1.2GHz", "clok", "clok (did you mean clock?)"),
+        ("machine.clock=1.2GB", "clock", "1.2GB"),
+        ("kernel.tile.m_ct=8", "tile.m_ct", "m_ct (did you mean m_cta?)"),
+    ],
+)
+def test_an_override_that_no_machine_or_kernel_takes_is_one_line(
+    stcsim: Run, study: Path, tmp_path: Path, override: str, path: str, end: str
+) -> None:
+    ended = stcsim("run", study, "--set", override, "--out", tmp_path / "none")
+    assert (ended.status, ended.out) == (2, "")
+    (line,) = ended.err.splitlines()
+    assert line.startswith(f"--set {override}: {path}: must be ")
+    assert line.endswith(f", not {end}")
+    assert not (tmp_path / "none").exists()
 
 
 def test_all_problems_are_told_at_once(stcsim: Run, study: Path) -> None:

@@ -55,6 +55,20 @@ def results(text: str) -> list[dict[str, Any]]:
     return found
 
 
+def test_a_networks_edges_and_zeros_are_those_of_all_its_outer_products(stcsim: Run, study: Path) -> None:
+    ended = stcsim("run", study)
+    lines = [line.split("\t") for line in ended.out.splitlines()]
+    header = next(line for line in lines if line[0] == "network")
+    totals = [dict(zip(header, line, strict=True)) for line in lines if line[0] == "net"]
+    layers = [each for each in results(stcsim("run", study, "--json").out) if each["network"] == "net"]
+    counts = [each["outer_products"] for each in layers if each["machine"] == "dstc-v100"]
+    whole, inside, executed = (
+        sum(each[name] for each in counts) for name in ("whole_tiles", "inside", "executed")
+    )
+    found = [total["edges x zeros"] for total in totals]
+    assert found == ["-", "-", f"{whole / inside:.2f}x, {inside / executed:.2f}x"]
+
+
 def test_results_do_not_depend_on_the_number_of_processes(stcsim: Run, study: Path) -> None:
     one, two = (stcsim("run", study, "--json", "--threads", threads) for threads in ("1", "2"))
     assert one.status == two.status == 0, one.err + two.err

@@ -196,8 +196,17 @@ ERRORS = [
      f"--kernel: must be a known kernel ({', '.join(shipped('kernel'))}), not spwma_128x128x32 "
      "(did you mean spwmma_128x128x32?)"),
     (["--machine", "v100", "--m", "1", "--n", "1", "--k", "1", "--set", "machine.clok=1GHz"],
-     "--set machine.clok=1GHz: must name a parameter of the machine (machine.PATH=VALUE) or of the kernel "
-     "(kernel.PATH=VALUE)"),
+     "--set machine.clok=1GHz: clok: must be a known key (clock, cta_slots_per_sm, kernels, name, registers_per_sm, "
+     "registers_per_warp_unit, scheduler, shared_memory, sm, sms, sub_cores_per_sm, summary, tensor_core, "
+     "warp_slots_per_sm), not clok (did you mean clock?)"),
+    (["--machine", "v100", "--m", "1", "--n", "1", "--k", "1", "--set", "kernel.tile.m_ct=1"],
+     "--set kernel.tile.m_ct=1: tile.m_ct: must be a known key (k_cta, m_cta, m_warp, n_cta, n_warp), not m_ct "
+     "(did you mean m_cta?)"),
+    (["--machine", "v100", "--m", "1", "--n", "1", "--k", "1", "--set", "machine.clock=1.2GB"],
+     "--set machine.clock=1.2GB: clock: must be a frequency with its unit (Hz, kHz, MHz, GHz), such as 1.41 GHz, "
+     "not 1.2GB"),
+    (["--machine", "v100", "--m", "1", "--n", "1", "--k", "1", "--set", "clock=1GHz"],
+     "--set clock=1GHz: must be machine.PATH=VALUE or kernel.PATH=VALUE"),
     (["--machine", "v100", "--m", "1", "--n", "1", "--k", "1", "--key-a", "x"],
      "--key-a: must come with --a FILE"),
 ]  # fmt: skip

@@ -161,7 +161,7 @@ def test_an_impossible_point_is_told_and_the_others_are_run(stcsim: Run, study: 
     assert ended.status == 1
     assert "4 of 12 runs failed" in ended.err
     assert "failed: point 1, first on dstc-v100 with spwmma_128x128x32, tiles = 1" in ended.err
-    assert "accumulator tiles do not suffice" in ended.err
+    assert "takes 16 of 4 accumulator tiles" in ended.err
     rows = list(csv.DictReader(io.StringIO(export(stcsim, folder))))
     assert [row["status"] for row in rows] == [*["done"] * 2, *["failed"] * 2] * 2 + ["done"] * 4
     shown = stcsim("results", "query", folder, "--failed").out.splitlines()

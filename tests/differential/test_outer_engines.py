@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from outer import Case, case, cases
 from stcsim.machine import outer_reference
 from stcsim.machine.kernels import outer
+from stcsim.machine.kernels.outer_tables import bank_classes
 from stcsim.machine.outer_record import FIRST_CAUSE, LAST_CAUSE, Buffer, OuterCounter
 from stcsim.machine.outer_simulator import bank_map
 
@@ -81,9 +82,9 @@ def test_banks_are_right_where_the_front_end_takes_longer_than_32_bits_of_cycles
 
 def test_bank_maps_are_grids_but_for_exclusive_or() -> None:
     for banks in (8, 32, 128):
-        assert outer.bank_classes(bank_map("row_column", banks, 32, 32)) is not None
-        assert outer.bank_classes(bank_map("linear", banks, 32, 32)) is not None
-    assert outer.bank_classes(bank_map("xor", 32, 32, 32)) is None
+        assert bank_classes(bank_map("row_column", banks, 32, 32)) is not None
+        assert bank_classes(bank_map("linear", banks, 32, 32)) is not None
+    assert bank_classes(bank_map("xor", 32, 32, 32)) is None
     # 128 banks by hand: row 9, column 17 -> (9 mod 8) * 16 + 17 mod 16; linear: (9 * 32 + 17) mod 128.
     assert bank_map("row_column", 128, 32, 32)[9, 17] == 17
     assert bank_map("linear", 128, 32, 32)[9, 17] == 49

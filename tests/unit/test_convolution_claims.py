@@ -45,6 +45,52 @@ def test_many_activation_zeros_do_help() -> None:
     assert run(POINTWISE, 1.0, 1.0).cycles / run(POINTWISE, 0.3, 0.2).cycles > 3
 
 
+def test_a_depthwise_layer_gains_by_its_ragged_tiles_and_not_by_zeros() -> None:
+    """One channel fills one column of a tile of 32: three of four quanta hold nothing of C, and K is 9 of 16."""
+    result = run(DEPTHWISE, 0.975, 1.0)
+    whole, inside, executed = result.outer_products.values()
+    # 784 pixels: 24 tiles of 32 and one of 16; 96 groups of one channel; quanta of 8 by 16.
+    assert whole == 96 * 25 * (4 * 2) * 16
+    assert inside == 96 * (24 * 2 + 1) * 9
+    assert executed == result.instructions["OHMMA.8161"]
+    assert inside / executed <= 1.05
+    v100 = {
+        kernel: run_gemm(
+            batch_of("conv", make_conv(DEPTHWISE, 0.975, 1.0, seed=1).gemms()),
+            load_machine("v100")[0], load_kernel(kernel)[0], QUICK, seed=0,
+        )
+        for kernel in ("hmma884_128x128x32", "hmma884_64x64x32")
+    }  # fmt: skip
+    # Neither dense kernel has a tile of one column: the smaller one pads less, and says nothing of zeros either.
+    assert result.cycles < v100["hmma884_64x64x32"].cycles < v100["hmma884_128x128x32"].cycles
+    assert all(not each.outer_products for each in v100.values())
+
+
+@pytest.mark.parametrize("shape", [(33, 17, 5), (96, 64, 32), (1, 1, 1), (7, 130, 40), (48, 24, 16)])
+@pytest.mark.parametrize("density", [0.1, 0.7])
+def test_edges_and_zeros_are_told_apart_by_runs_that_skip_less(
+    shape: tuple[int, int, int], density: float
+) -> None:
+    """Whole tiles are what OWMMA issues, inside is what SpWMMA issues without zeros."""
+    m, n, k = shape
+
+    def issued(kernel: str, density: float) -> Result:
+        patterns = [
+            generate(parse_options({"generator": "uniform", "density": density}), size, seed=3, stream=stream)
+            for stream, size in ((0, (m, k)), (1, (k, n)))
+        ]  # fmt: skip
+        gemm = Gemm("one", Operand(patterns[0], "weight", 0, ""), Operand(patterns[1], "activation", 1, ""))
+        return run_gemm(gemm, DSTC[0], load_kernel(kernel)[0], QUICK, seed=0)
+
+    sparse = issued("spwmma_128x128x32", density)
+    assert sparse.outer_products == {
+        "whole_tiles": issued("owmma_128x128x32", density).instructions["OHMMA.8161"],
+        "inside": issued("spwmma_128x128x32", 1.0).instructions["OHMMA.8161"],
+        "executed": sparse.instructions.get("OHMMA.8161", 0),
+    }
+    assert sparse.repeated(3).outer_products["inside"] == 3 * sparse.outer_products["inside"]
+
+
 def test_auto_tries_both_operands_on_the_side_of_the_small_quantum() -> None:
     shape = ConvShape(n=1, c=32, h=14, w=14, k=64, r=3, s=3, padding=(1, 1))
     as_given, turned, auto = (

@@ -38,11 +38,30 @@ def test_accumulator_tiles_bound_the_dstc_kernel() -> None:
     assert resident_ctas(machine, kernel, "fp16", accumulator_tiles=8) == 2
 
 
-def test_a_cta_that_does_not_fit_is_refused_with_what_it_lacks() -> None:
+def test_a_cta_that_does_not_fit_is_refused_with_what_it_takes_and_what_there_is() -> None:
     machine, kernel = pair("dstc-v100", "spwmma_128x128x32")
     message = (
-        "machine dstc-v100: must fit one CTA of kernel spwmma_128x128x32 on an SM; "
-        "its accumulator tiles do not suffice"
+        "machine dstc-v100: must fit one CTA of kernel spwmma_128x128x32 on an SM, "
+        "but it takes 16 of 12 accumulator tiles"
     )
     with pytest.raises(LoweringError, match=f"^{re.escape(message)}$"):
         resident_ctas(machine, kernel, "fp16", accumulator_tiles=3)
+
+
+def test_all_that_a_cta_lacks_is_told_at_once() -> None:
+    # 4 warps of 520 registers a thread: 16640 a warp; 12 stages of 256 x 32 x 2 B and 1 KiB.
+    machine, kernel = pair("a100-sxm4-40gb", "hmma16816_128x128x32", "registers_per_thread=520", "stages=12")
+    message = (
+        "machine a100-sxm4-40gb: must fit one CTA of kernel hmma16816_128x128x32 on an SM, "
+        "but it takes 66560 of 65536 registers, 197632 of 167936 bytes of shared memory"
+    )
+    with pytest.raises(LoweringError, match=f"^{re.escape(message)}$"):
+        resident_ctas(machine, kernel, "fp16")
+
+
+def test_a_cta_that_takes_the_whole_of_a_resource_fits() -> None:
+    # 512 registers a thread: 4 x 16384 = 65536 of 65536.
+    assert (
+        resident_ctas(*pair("a100-sxm4-40gb", "hmma16816_128x128x32", "registers_per_thread=512"), "fp16")
+        == 1
+    )

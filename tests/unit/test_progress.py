@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 
-from stcsim.cli.progress import Bar
+from stcsim.cli.progress import Bar, Clock
 
 
 @pytest.fixture
@@ -48,3 +50,24 @@ def test_a_terminal_has_one_line_that_is_rewritten_and_cleared(
     assert text.count("\r\x1b[K[") == 2
     assert text.endswith("\r\x1b[K")
     assert "\n" not in text
+
+
+def test_a_clock_tells_the_seconds_on_a_terminal_and_clears_its_line(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sys.stderr.isatty", lambda: True, raising=False)
+    monkeypatch.setattr("stcsim.cli.progress.DELAY_SECONDS", 0.01)
+    with Clock("8 x 8 x 8 on v100"):
+        time.sleep(0.3)
+    assert capsys.readouterr().err == "\r\x1b[K0 s: 8 x 8 x 8 on v100\r\x1b[K"
+
+
+@pytest.mark.parametrize(("terminal", "delay"), [(True, 60.0), (False, 0.01)])
+def test_a_clock_is_silent_for_quick_work_and_without_a_terminal(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, terminal: bool, delay: float
+) -> None:
+    monkeypatch.setattr("sys.stderr.isatty", lambda: terminal, raising=False)
+    monkeypatch.setattr("stcsim.cli.progress.DELAY_SECONDS", delay)
+    with Clock("8 x 8 x 8 on v100"):
+        time.sleep(0.1)
+    assert capsys.readouterr().err == ""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import threading
 import time
 from types import TracebackType
 from typing import Self
@@ -64,6 +65,45 @@ class Bar:
         sys.stderr.flush()
         self._shown = True
         self._last = now
+
+
+class Clock:
+    """Shows ``12 s: what is running`` on a terminal, for work that cannot say how far it is.
+
+    Parameters
+    ----------
+    what : str
+        What is running.
+    """
+
+    def __init__(self, what: str) -> None:
+        self._what = what
+        self._done = threading.Event()
+        self._thread = threading.Thread(target=self._run, daemon=True)
+
+    def __enter__(self) -> Self:
+        if sys.stderr.isatty():
+            self._thread.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._done.set()
+        if self._thread.is_alive():
+            self._thread.join()
+
+    def _run(self) -> None:
+        start = time.monotonic()
+        shown = False
+        wait = DELAY_SECONDS
+        while not self._done.wait(wait):
+            sys.stderr.write(f"\r\x1b[K{_time(time.monotonic() - start)}: {self._what}"[:150])
+            sys.stderr.flush()
+            shown, wait = True, 1.0
+        if shown:
+            sys.stderr.write("\r\x1b[K")
+            sys.stderr.flush()
 
 
 def _time(seconds: float) -> str:

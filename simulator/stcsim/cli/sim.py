@@ -71,11 +71,13 @@ sim.add_command(loop)
 @click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
 def gemm(as_json: bool, timeline: int | None, **options: Any) -> None:
     """Simulate C[m,n] = A[m,k] B[k,n]; the operands stay as given unless --sparse-side says otherwise."""
-    from stcsim.single import prepare  # imported where used: --help stays quick
+    from stcsim.cli.progress import Clock  # imported where used: --help stays quick
+    from stcsim.single import prepare
 
     single = prepare(**options)
-    lines = single.timeline(timeline) if timeline is not None else []
-    result = single.run()
+    with Clock(single.label):
+        lines = single.timeline(timeline) if timeline is not None else []
+        result = single.run()
     if as_json:
         more = {"timeline": lines} if lines else {}
         click.echo(json.dumps(result.to_json() | more, indent=2))

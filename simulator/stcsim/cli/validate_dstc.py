@@ -21,7 +21,13 @@ _json = click.option("--json", "as_json", is_flag=True, help="Print rows and sum
 @_csv
 @_json
 @click.option("--size", type=click.IntRange(1), default=4096, show_default=True, help="M, N and K.")
-@click.option("--set", "overrides", multiple=True, metavar="machine.PATH=VALUE", help="Another dstc-v100.")
+@click.option(
+    "--set",
+    "overrides",
+    multiple=True,
+    metavar="PATH=VALUE",
+    help="machine.PATH=... of dstc-v100, kernel.PATH=...",
+)
 @click.option(
     "--engine", type=click.Choice(["numba", "reference", "analytic"]), default="numba", show_default=True
 )

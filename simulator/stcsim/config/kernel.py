@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Any, Self
 
-from pydantic import Field, model_validator
+from pydantic import Field, create_model, model_validator
 
 from stcsim.config.machine import Dtype, NotNegative, Positive, Section
 from stcsim.units import Seconds
@@ -86,11 +86,17 @@ class Kernel(Section):
         description="Bytes of an element of C, where not 2 for fp16 and bf16, 4 for tf32 and int8.",
     )
     launch_overhead: Seconds = Field(
-        default=0.0, description="What launching it takes beyond an empty kernel, where the machine has a section gpu."
+        default=0.0,
+        description="What launching it takes beyond an empty kernel, where the machine has a section gpu.",
     )
     options: dict[str, Any] = Field(
         default_factory=dict, description="Options of the lowering (its own schema)."
     )
 
 
-__all__ = ["Grid", "Kernel", "NotNegative", "Tile"]
+def compose_kernel(options: type[Section]) -> type[Kernel]:
+    """Return the `Kernel` model whose ``options`` are those of a lowering."""
+    return create_model("Kernel", __base__=Kernel, options=(options, Field(default_factory=dict)))
+
+
+__all__ = ["Grid", "Kernel", "NotNegative", "Tile", "compose_kernel"]

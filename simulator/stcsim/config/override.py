@@ -18,7 +18,9 @@ from stcsim.config.shape import Schema, Shape
 from stcsim.errors import ConfigError, Problem, must, unknown
 
 
-def apply_overrides(document: Document, overrides: Iterable[str], model: Any = None) -> Document:
+def apply_overrides(
+    document: Document, overrides: Iterable[str], model: Any = None, *, prefix: str = ""
+) -> Document:
     """Return the document with values replaced or added.
 
     Parameters
@@ -31,6 +33,8 @@ def apply_overrides(document: Document, overrides: Iterable[str], model: Any = N
     model : type, optional
         The model that the document will be held against.  With it, a path may pass through a
         section that the file leaves out, and a key that the model lacks is told at once.
+    prefix : str
+        What the user wrote before each path (``machine.``), for messages.
 
     Returns
     -------
@@ -45,7 +49,7 @@ def apply_overrides(document: Document, overrides: Iterable[str], model: Any = N
     problems: list[Problem] = []
     for text in overrides:
         try:
-            document = _applied(document, text, shape)
+            document = _applied(document, text, shape, prefix)
         except ConfigError as error:
             problems += error.problems
     if problems:
@@ -53,8 +57,8 @@ def apply_overrides(document: Document, overrides: Iterable[str], model: Any = N
     return document
 
 
-def _applied(document: Document, text: str, shape: Shape | None) -> Document:
-    option = f"--set {text}"
+def _applied(document: Document, text: str, shape: Shape | None, prefix: str) -> Document:
+    option = f"--set {prefix}{text}"
     name, equals, value_text = _split(text)
     segments = parse_path(name)
     if not equals or segments is None:

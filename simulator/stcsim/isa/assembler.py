@@ -27,7 +27,7 @@ from stcsim.isa.operand import (
     SpecialRegister,
     Target,
 )
-from stcsim.isa.program import COMMENT, Program
+from stcsim.isa.program import COMMENT, NO_TEXT, Program
 from stcsim.isa.spec import InstructionSpec
 from stcsim.isa.table import Isa, load_isa
 
@@ -84,12 +84,17 @@ def assemble(text: str, *, file: str | None = None, isa: Isa | None = None) -> P
 def assemble_file(path: Path, *, isa: Isa | None = None) -> Program:
     """Assemble the program in a file; see `assemble`."""
     try:
-        text = path.read_text(encoding="utf-8")
-    except UnicodeDecodeError as error:
-        what = "must be assembly text in UTF-8"
-        raise IsaError(Problem(must(what, f"byte {hex(error.object[error.start])}"), str(path))) from None
+        content = path.read_bytes()
     except OSError as error:
         raise IsaError(Problem(must("must be a readable file", error.strerror), str(path))) from None
+    bad = [match.start()] if (match := NO_TEXT.search(content)) else []
+    try:
+        text = content.decode()
+    except UnicodeDecodeError as error:
+        bad.append(error.start)
+    if bad:
+        fault = must("must be assembly text in UTF-8", f"byte {content[min(bad)]:#x}")
+        raise IsaError(Problem(fault, str(path)))
     return assemble(text, file=str(path), isa=isa)
 
 

@@ -25,7 +25,7 @@ from pathlib import Path
 from stcsim.errors import IsaError, Problem, must
 from stcsim.isa.directive import parse_directive
 from stcsim.isa.encoding import WORD_BYTES, decode, encode
-from stcsim.isa.program import Program
+from stcsim.isa.program import NO_TEXT, Program
 from stcsim.isa.table import Isa
 
 MAGIC = b"STCSIM\r\n"
@@ -87,9 +87,9 @@ def read(path: Path, *, isa: Isa | None = None) -> Program:
 
 
 def is_binary(path: Path) -> bool:
-    """Tell whether a file begins as a binary does."""
-    with path.open("rb") as file:
-        return file.read(len(MAGIC)) == MAGIC
+    """Tell whether a file is a binary, be it a damaged one, and no assembly text."""
+    content = path.read_bytes()
+    return content.startswith(MAGIC) or NO_TEXT.search(content) is not None
 
 
 def _program(content: bytes, isa: Isa | None) -> Program:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 
 from stcsim.errors import IsaError, must
@@ -11,6 +12,8 @@ from stcsim.isa.operand import Target
 
 COMMENT = "//"
 """Begins a comment that runs to the end of its line."""
+NO_TEXT = re.compile(rb"[\x00-\x08\x0e-\x1f]")
+"""A byte that no assembly text has; every binary has some, in its header."""
 
 
 @dataclass(frozen=True)

@@ -172,6 +172,31 @@ class Lowered:
         return self.parts or (self,)
 
     @property
+    def outer_products(self) -> dict[str, int]:
+        """Outer products of ``whole_tiles``, and of those rows and columns ``inside`` C; empty where none is skipped.
+
+        Whole tiles are what a core that multiplies everything issues: every warp tile in full, K in whole
+        slabs.  Inside is what is left for operands without any zero.
+        """
+        found = {"whole_tiles": 0, "inside": 0}
+        for part in self.products:
+            steps, grid = part.steps, part.grid
+            if steps is None or steps.dense:
+                return {}
+            tile, k = grid.tile, steps.ones_a.shape[1]
+            quanta = (tile.m_warp // steps.m_inst) * (tile.n_warp // steps.n_inst)
+            found["whole_tiles"] += grid.n_tiles * quanta * -(-k // steps.k_slab) * steps.k_slab
+            rows = _quanta(grid.m, tile.m_warp, steps.m_inst)
+            found["inside"] += rows * _quanta(grid.n, tile.n_warp, steps.n_inst) * k
+        return found
+
+    @property
     def macs_useful(self) -> int:
         """MACs of the problem as it runs whose operands are both non-zero."""
         return sum(part.gemm.macs_useful for part in self.products)
+
+
+def _quanta(size: int, edge: int, quantum: int) -> int:
+    """Return the quanta that hold a row (or column) of C, tile by tile of `edge`."""
+    whole, rest = divmod(size, edge)
+    return whole * (edge // quantum) + -(-rest // quantum)

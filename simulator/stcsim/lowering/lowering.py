@@ -142,7 +142,9 @@ def traffic(
     kernel : Kernel, optional
         Says where C is not stored as usual.
     """
-    output_bytes = OUTPUT_BYTES[dtype] if kernel is None else kernel.output_bytes.get(dtype, OUTPUT_BYTES[dtype])
+    output_bytes = (
+        OUTPUT_BYTES[dtype] if kernel is None else kernel.output_bytes.get(dtype, OUTPUT_BYTES[dtype])
+    )
     return {
         "operand_a": -(-bits_a // 8) * grid.ctas_n,
         "operand_b": -(-bits_b // 8) * grid.ctas_m,

@@ -10,9 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 
-def raster(
-    ctas_m: int, ctas_n: int, group: int
-) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+def raster(ctas_m: int, ctas_n: int, group: int) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
     """Return row and column of every CTA tile in order.
 
     Parameters

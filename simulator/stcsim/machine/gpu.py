@@ -10,9 +10,10 @@ The rules (docs/gpu.md):
    and where one ends.  Persistent: CTAs are fixed to slots.
 2. *Stages.*  A CTA asks for its first ``stages - 1`` slabs `start_ticks` after it starts; when it comes to a slab
    it asks for the one ``stages - 1`` further on.  With a single stage it asks when the slab before is done.
-3. *L2 and DRAM.*  A request takes its turn (first come, first served) at L2 and at the port of its SM, and
-   waits for room among the bytes on their way to its CTA (Little's law); what L2 has lost also at DRAM.  A slab has landed when the last of them has served it, plus that one's latency; a block that
-   another CTA is fetching lands no earlier than that one's.
+3. *L2 and DRAM.*  A request takes its turn (first come, first served) at L2 and at the port of its SM, and waits for
+   room among the bytes on their way to its CTA (Little's law); what L2 has lost takes its turn at DRAM too.  A slab
+   has landed when the last of them has served it, plus that one's latency; a block that another CTA is fetching lands
+   no earlier than that one's.
 4. *Residency in L2.*  `stcsim.machine.gpu_record.miss_table`: the share of a block that is lost grows with the bytes
    filled since it was touched.
 5. *Computing.*  A slab is computed when it has landed, its predecessor is done and the SM is free; the SM serves its
@@ -106,9 +107,7 @@ class _Chip:
             self.dram_read_bytes += lost
         return lost, arrives.get(key, 0)
 
-    def fetch(
-        self, now: int, cta: int, slab: int, sm_port: int, slot: _Slot
-    ) -> tuple[int, SmTime, int]:
+    def fetch(self, now: int, cta: int, slab: int, sm_port: int, slot: _Slot) -> tuple[int, SmTime, int]:
         """Ask for both operands' slab; return when it has landed, what served it last, the SM port's next turn."""
         work, model = self.work, self.model
         a, b, k = int(work.panel_a[cta]), int(work.panel_b[cta]), int(work.first[cta]) + slab
@@ -240,6 +239,4 @@ def simulate(model: GpuModel, work: GpuWork, l2: L2State) -> GpuRun:
         storing = max(0, stored_at[sm] - sm_free[sm])
         sm_ticks[sm, SmTime.EPILOGUE] += storing
         sm_ticks[sm, SmTime.TAIL] += end - sm_free[sm] - storing
-    return GpuRun(
-        end, sm_ticks, compute_ticks, chip.l2_bytes, chip.dram_read_bytes, chip.dram_write_bytes
-    )
+    return GpuRun(end, sm_ticks, compute_ticks, chip.l2_bytes, chip.dram_read_bytes, chip.dram_write_bytes)

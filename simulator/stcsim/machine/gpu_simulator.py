@@ -246,9 +246,7 @@ def _engine(engine: EngineName, model: GpuModel, work: GpuWork, *, repeated: boo
         from stcsim.machine.kernels.gpu import simulate  # numba takes most of a second to import
     l2 = L2State.cold(work)
     run = simulate(model, work, l2)
-    footprint = (
-        int(work.bytes_a.sum() + work.bytes_b.sum()) * work.n_slabs + int(work.bytes_c.sum())
-    )
+    footprint = int(work.bytes_a.sum() + work.bytes_b.sum()) * work.n_slabs + int(work.bytes_c.sum())
     if repeated and footprint < 4 * model.capacity_bytes:
         run = simulate(model, work, l2)
     return run
@@ -390,4 +388,3 @@ def apportion(shares: Mapping[str, Fraction], total: int) -> dict[str, int]:
     for cause in sorted(exact, key=lambda cause: (parts[cause] - exact[cause], cause))[:left]:
         parts[cause] += 1
     return {cause: count for cause, count in parts.items() if count or cause == "tensor_busy"}
-

@@ -43,7 +43,7 @@ def resident_ctas(
     Raises
     ------
     LoweringError
-        If not even one CTA fits; the message names what it lacks.
+        If not even one CTA fits; the message names all that it lacks, with both numbers.
     """
     tile = kernel.tile
     unit = machine.registers_per_warp_unit
@@ -51,16 +51,17 @@ def resident_ctas(
     if stage_bytes is None:
         stage_bytes = -(-(tile.m_cta + tile.n_cta) * tile.k_cta * ELEMENT_BITS[dtype] // 8)
     cta_bytes = kernel.stages * stage_bytes + machine.shared_memory.reserved_per_cta
-    limits = {
-        "warp slots": machine.warp_slots_per_sm // tile.warps,
-        "CTA slots": machine.cta_slots_per_sm,
-        "registers": machine.registers_per_sm // (registers_per_warp * tile.warps),
-        "shared memory": machine.shared_memory.capacity // cta_bytes,
+    # What one CTA takes and what an SM has, in words that follow both numbers.
+    resources = {
+        "warp slots": (tile.warps, machine.warp_slots_per_sm),
+        "CTA slots": (1, machine.cta_slots_per_sm),
+        "registers": (registers_per_warp * tile.warps, machine.registers_per_sm),
+        "bytes of shared memory": (cta_bytes, machine.shared_memory.capacity),
     }
     if accumulator_tiles is not None:
-        limits["accumulator tiles"] = accumulator_tiles * machine.sub_cores_per_sm // tile.warps
-    scarce, ctas = min(limits.items(), key=lambda item: item[1])
-    if ctas < 1:
-        message = f"must fit one CTA of kernel {kernel.name} on an SM; its {scarce} do not suffice"
+        resources["accumulator tiles"] = (tile.warps, accumulator_tiles * machine.sub_cores_per_sm)
+    lacking = [f"{need} of {have} {what}" for what, (need, have) in resources.items() if need > have]
+    if lacking:
+        message = f"must fit one CTA of kernel {kernel.name} on an SM, but it takes {', '.join(lacking)}"
         raise LoweringError(Problem(message, path=f"machine {machine.name}"))
-    return ctas
+    return min(have // need for need, have in resources.values())

@@ -13,9 +13,11 @@ from stcsim.config.machine import InstructionTiming, Machine
 from stcsim.errors import LoweringError, Problem, must, unknown
 from stcsim.isa import Instruction
 from stcsim.lowering.lowered import Lowered
+from stcsim.lowering.main_loop import MainLoop
 from stcsim.machine import analytic, gpu_simulator, outer_simulator, sm_simulator
-from stcsim.machine.sm_slab import SlabTiming, time_slab
 from stcsim.machine.datapaths import DATAPATHS
+from stcsim.machine.occupancy import resident_ctas
+from stcsim.machine.sm_slab import SlabTiming, time_slab
 from stcsim.machine.timing import EngineName, Timing
 
 
@@ -69,6 +71,43 @@ def _require_family(kernel: Kernel, instruction: Instruction) -> None:
         raise LoweringError(Problem(message, path=f"kernel {kernel.name}: instructions"))
 
 
+def require_fit(lowered: Lowered, machine: Machine, engine: EngineName = "numba") -> None:
+    """Refuse a kernel that no problem could run with on a machine; nothing is simulated.
+
+    Parameters
+    ----------
+    lowered : Lowered
+        Any problem of the kernel, the smaller the quicker.
+    machine : Machine
+    engine : "numba", "reference" or "analytic"
+
+    Raises
+    ------
+    LoweringError
+        If the machine lacks an instruction of the kernel, multipliers, or what a CTA takes.
+    """
+    _require_multipliers(lowered, machine)
+    if engine == "analytic":
+        return
+    if lowered.steps is not None:
+        instruction_timing(lowered, machine)
+    else:
+        _require_sm(lowered, machine)
+    kernel, dtype = lowered.kernel, lowered.dtype
+    limit = DATAPATHS[kernel.datapath].accumulator_tiles(machine)
+    stage_bytes = MainLoop(kernel, dtype, kernel.tile).stage_bytes if lowered.steps is None else None
+    resident_ctas(machine, kernel, dtype, limit, stage_bytes)
+
+
+def _require_sm(lowered: Lowered, machine: Machine) -> None:
+    """Refuse a kernel whose datapath does not execute its instructions, or a machine without an SM."""
+    for op in lowered.program.body:
+        _require_family(lowered.kernel, op.instruction)
+    if machine.sm is None:
+        message = f"must be given for kernel {lowered.kernel.name}: its instructions run on the SM engine"
+        raise LoweringError(Problem(message, path=f"machine {machine.name}: sm"))
+
+
 def simulate(lowered: Lowered, machine: Machine, engine: EngineName = "numba", threads: int = 1) -> Timing:
     """Count the cycles of a lowered problem.
 
@@ -116,11 +155,3 @@ def slab_timing(lowered: Lowered, machine: Machine, engine: EngineName, threads:
     _require_multipliers(lowered, machine)
     _require_sm(lowered, machine)
     return time_slab(lowered, machine, engine, threads)
-
-
-def _require_sm(lowered: Lowered, machine: Machine) -> None:
-    for op in lowered.program.body:
-        _require_family(lowered.kernel, op.instruction)
-    if machine.sm is None:
-        message = f"must be given for kernel {lowered.kernel.name}: its instructions run on the SM engine"
-        raise LoweringError(Problem(message, path=f"machine {machine.name}: sm"))

@@ -58,9 +58,17 @@ def time_slab(lowered: Lowered, machine: Machine, engine: EngineName, threads: i
     LoweringError
         If the kernel does not fit the machine.
     """
-    kernel = lowered.kernel.model_dump_json(exclude={"name", "summary", "grid", "store_bytes", "output_bytes"})
+    kernel = lowered.kernel.model_dump_json(
+        exclude={"name", "summary", "grid", "store_bytes", "output_bytes"}
+    )
     tile = lowered.grid.tile.model_dump_json()
-    key = kernel, tile, machine.model_dump_json(exclude={"name", "summary", "gpu", "clock"}), lowered.dtype, engine
+    key = (
+        kernel,
+        tile,
+        machine.model_dump_json(exclude={"name", "summary", "gpu", "clock"}),
+        lowered.dtype,
+        engine,
+    )
     if key not in _timed:
         if len(_timed) >= _KEPT:
             _timed.clear()

@@ -24,6 +24,7 @@ def print_result(console: Console, result: Result) -> None:
         ("MACs", f"{result.macs_total:,} in all; {result.macs_executed:,} executed, {result.macs_skipped:,} skipped"),
         ("useful MACs", f"{result.macs_useful:,} of {result.mac_slots:,} issued slots"),
         *((f"utilisation, {name}", f"{value:.2%}") for name, value in result.utilization.items()),
+        *((f"outer products {name.replace('_', ' ')}", f"{count:,}") for name, count in result.outer_products.items()),
         *((f"issued {name}", f"{count:,}") for name, count in result.instructions.items()),
         *(
             (f"cycles: {cause}", f"{count:,} sub-core cycles ({share(count)})")

@@ -9,11 +9,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from stcsim.report.skipped import skipped_text
 from stcsim.result.result import Result
 
 COLUMNS = (
     "network", "machine", "kernel", "layers", "GMACs", "useful", "time us", "speed-up", "layers' speed-ups",
-    "lane", "effective",
+    "edges x zeros",    "lane", "effective",
 )  # fmt: skip
 
 
@@ -33,6 +34,8 @@ class NetworkTotal:
         Of each layer that takes any time.
     capacity : float
         Multipliers times cycles.
+    outer_products : dict of str to int
+        As in a result, of all layers; empty if one of them skips none.
     """
 
     network: str
@@ -46,6 +49,7 @@ class NetworkTotal:
     baseline_us: float
     speed_ups: tuple[float, ...]
     capacity: int
+    outer_products: dict[str, int]
 
     @property
     def speed_up(self) -> float:
@@ -98,7 +102,12 @@ def _total(pairs: Sequence[tuple[Result, Result | None]]) -> NetworkTotal:
             base.time_us / result.time_us for result, base in pairs if base is not None and result.cycles
         ),
         capacity=sum(result.multipliers * result.cycles for result in results),
+        outer_products=_added([result.outer_products for result in results]),
     )
+
+
+def _added(counts: Sequence[dict[str, int]]) -> dict[str, int]:
+    return {name: sum(each[name] for each in counts) for name in counts[0]} if all(counts) else {}
 
 
 def rows(found: Sequence[NetworkTotal]) -> list[tuple[str, ...]]:
@@ -114,6 +123,7 @@ def rows(found: Sequence[NetworkTotal]) -> list[tuple[str, ...]]:
             f"{total.time_us:,.1f}",
             "-" if total.speed_up != total.speed_up else f"{total.speed_up:.2f}x",
             f"{min(total.speed_ups):.2f}x to {max(total.speed_ups):.2f}x" if total.speed_ups else "-",
+            skipped_text(total.outer_products),
             f"{total.macs_useful / total.mac_slots:.1%}" if total.mac_slots else "-",
             f"{total.macs_useful / total.capacity:.1%}" if total.capacity else "-",
         )

@@ -8,14 +8,15 @@ from rich.console import Console
 from rich.table import Table
 
 from stcsim.report import im2col, network
+from stcsim.report.skipped import skipped_text
 from stcsim.result.result import Result
 from stcsim.result.speed_up import speed_up
 
 COLUMNS = (
     "workload", "machine", "kernel", "M x N x K", "density A x B", "cycles", "time us", "speed-up",
-    "lane", "issue", "effective", "check",
+    "edges x zeros", "lane", "issue", "effective", "check",
 )  # fmt: skip
-_RIGHT = {*COLUMNS[5:11], *network.COLUMNS[3:], *im2col.COLUMNS[4:]}
+_RIGHT = {*COLUMNS[5:12], *network.COLUMNS[3:], *im2col.COLUMNS[4:]}
 
 
 def rows(results: Sequence[Result], baselines: Sequence[Result | None]) -> list[tuple[str, ...]]:
@@ -48,6 +49,7 @@ def _row(result: Result, baseline: Result | None) -> tuple[str, ...]:
         f"{result.cycles:,}",
         f"{result.time_us:,.2f}",
         "-" if factor is None else f"{factor:.2f}x{base}",
+        skipped_text(result.outer_products),
         f"{use['lane']:.1%}",
         f"{use['issue']:.1%}",
         f"{use['effective']:.1%}",

@@ -60,6 +60,9 @@ class Result:
     seed : int
     notes : tuple of str
         What was done to the problem: transposed, pruned, run dense.
+    outer_products : dict of str to int
+        On a datapath that skips them: those of ``whole_tiles`` (padded rows, columns and K included), those with
+        rows and columns ``inside`` C, those ``executed``.  Empty elsewhere.
     network : str
         The network whose layer it is; empty for a workload of its own.
     im2col_cycles : dict of str to int
@@ -103,12 +106,15 @@ class Result:
     assumed: tuple[dict[str, Any], ...] = field(default=(), repr=False)
     network: str = ""
     im2col_cycles: dict[str, int] = field(default_factory=dict)
+    outer_products: dict[str, int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         laws = {
             "busy + stalls = total": sum(self.stalls.values()) == self.cycles * self.sub_cores,
             "useful <= executed <= total": self.macs_useful <= self.macs_executed <= self.macs_total,
             "executed <= slots": self.macs_executed <= self.mac_slots,
+            "executed <= inside <= whole tiles": list(self.outer_products.values())
+            == sorted(self.outer_products.values(), reverse=True),
             "utilisations within 0 and 1": all(0 <= value <= 1 for value in self.utilization.values()),
         }
         broken = [law for law, holds in laws.items() if not holds]
@@ -132,6 +138,7 @@ class Result:
             traffic_bytes={name: times * count for name, count in self.traffic_bytes.items()},
             dram_bytes=None if self.dram_bytes is None else times * self.dram_bytes,
             im2col_cycles={name: times * count for name, count in self.im2col_cycles.items()},
+            outer_products={name: times * count for name, count in self.outer_products.items()},
             notes=(*self.notes, f"{times} times, one after the other"),
         )
 
@@ -190,6 +197,7 @@ class Result:
             "traffic_bytes": self.traffic_bytes,
             "dram_bytes": self.dram_bytes,
             "im2col_cycles": self.im2col_cycles,
+            "outer_products": self.outer_products,
             "check": {"share": self.check.share, "ok": self.check.ok},
             "seed": self.seed,
             "engine": self.engine,

@@ -62,6 +62,7 @@ def flatten(result: Result) -> dict[str, Any]:
     if data["dram_bytes"] is not None:
         row["dram_bytes"] = data["dram_bytes"]
     row |= {f"im2col_{name}_cycles": value for name, value in data["im2col_cycles"].items()}
+    row |= {f"outer_products_{name}": value for name, value in data["outer_products"].items()}
     row |= {"check_share_fraction": data["check"]["share"], "check_ok": data["check"]["ok"]}
     row |= {key: data[key] for key in ("seed", "engine", "model", "version", "model_version")}
     row["notes"] = "; ".join(data["notes"])

@@ -1,6 +1,6 @@
 """The accesses of one outer product to a grid of accumulator banks, a vector of them an instruction.
 
-Place in the data flow: the innermost statement of `stcsim.machine.kernels.outer`, which owns the arrays and
+Place in the data flow: the innermost statement of `stcsim.machine.kernels.outer_slab`, which has the arrays and
 knows what a bank's time means.  Written in vectors of LLVM, since its own vectorizer leaves the plain loop
 scalar (the arrays may overlap for all that it knows): 8 instead of 70 ns for 128 banks.
 """

@@ -224,5 +224,10 @@ def simulate(model: GpuModel, work: GpuWork, l2: L2State) -> GpuRun:
     )  # fmt: skip
     l2.filled_bytes = int(chip[_FILLED])
     return GpuRun(
-        int(end), sm_ticks, compute_ticks, int(chip[_L2_BYTES]), int(chip[_READ_BYTES]), int(chip[_WRITE_BYTES])
+        int(end),
+        sm_ticks,
+        compute_ticks,
+        int(chip[_L2_BYTES]),
+        int(chip[_READ_BYTES]),
+        int(chip[_WRITE_BYTES]),
     )
