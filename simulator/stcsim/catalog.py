@@ -258,6 +258,7 @@ def load_kernel(
     original = document
     if split is not None:
         document = apply_overrides(document, [f"grid.split_k={split}", f"name={name}_splitk{split}"], Kernel)
+    document = _with_loop(document)
     lowering = document.data.get("lowering") if isinstance(document.data, dict) else None
     known = isinstance(lowering, str) and lowering in LOWERINGS
     model = compose_kernel(LOWERINGS[str(lowering)].options) if known else Kernel
@@ -318,6 +319,35 @@ def load_pair(
     if problems:
         raise ConfigError(problems)
     return machine_entry, kernel_entry
+
+
+def loops() -> list[str]:
+    """Return the names of the measured main loops that ship."""
+    return sorted(path.stem for path in data_path("configs", "kernels", "loops").glob("*.yaml"))
+
+
+def loop_document(name: str, place: Problem = _NOWHERE) -> Document:
+    """Read a measured main loop's file, by its shipped name or as a path (a name with a slash or .yaml).
+
+    Raises
+    ------
+    ConfigError
+        If there is no such loop.
+    """
+    if "/" in name or name.endswith(".yaml"):
+        return load(name)
+    if name not in loops():
+        raise ConfigError(replace(place, message=unknown("loop", name, loops())))
+    return load(data_path("configs", "kernels", "loops", f"{name}.yaml"))
+
+
+def _with_loop(document: Document) -> Document:
+    """Put a main loop in the place of its name."""
+    name = document.data.get("loop") if isinstance(document.data, dict) else None
+    if not isinstance(name, str):
+        return document
+    where = document.place_of(("loop",))
+    return document.replaced(("loop",), loop_document(name, Problem("", where.file, where.line, "loop")))
 
 
 def _split_k(name: str) -> tuple[str, str | None]:

@@ -46,16 +46,16 @@ class Validation:
     summary: Row
 
 
-def read_table(path: Path | None, name: str, inputs: Sequence[str]) -> list[Row]:
-    """Read a CSV whose `inputs` columns must hold numbers; other columns may be empty.
+def read_table(path: Path | None, name: str, inputs: Sequence[str], texts: Sequence[str] = ()) -> list[Row]:
+    """Read a CSV whose `inputs` columns must hold numbers, and `texts` something; other columns may be empty.
 
     Parameters
     ----------
     path : Path or None
         None: the table that ships under `name`.
     name : str
-    inputs : sequence of str
-        Columns that a prediction needs.
+    inputs, texts : sequence of str
+        Columns that a prediction needs: numbers, and words.
 
     Returns
     -------
@@ -77,10 +77,12 @@ def read_table(path: Path | None, name: str, inputs: Sequence[str]) -> list[Row]
         raise ConfigError(Problem("must be a CSV file that can be read", file=str(file))) from None
     problems = [
         Problem(
-            must("must have the columns " + ", ".join(inputs), ", ".join(columns)), file=str(file), line=1
+            must("must have the columns " + ", ".join((*inputs, *texts)), ", ".join(columns)),
+            file=str(file),
+            line=1,
         )
     ]
-    if not set(inputs) <= set(columns):
+    if not {*inputs, *texts} <= set(columns):
         raise ConfigError(problems)
     problems = []
     rows = []
@@ -90,6 +92,7 @@ def read_table(path: Path | None, name: str, inputs: Sequence[str]) -> list[Row]
             fault = _fault(key, row[key])
             if fault is not None:
                 problems.append(Problem(must(fault, cells[key]), str(file), line, key))
+        problems += [Problem("must not be empty", str(file), line, key) for key in texts if row[key] is None]
         rows.append(row)
     if problems:
         raise ConfigError(problems)

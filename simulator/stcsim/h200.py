@@ -17,19 +17,17 @@ from statistics import median
 
 import numpy as np
 
-from stcsim.catalog import load_machine
-from stcsim.config.loader import load
+from stcsim.catalog import load_machine, loop_document, loops
 from stcsim.config.loop import Loop
 from stcsim.config.machine import Machine
 from stcsim.config.validation import validate
-from stcsim.errors import ConfigError, Problem, unknown
+from stcsim.errors import ConfigError, Problem
 from stcsim.lowering.warp_code import CodeOp, WarpCode
 from stcsim.machine.kernels import sm as engine
 from stcsim.machine.sm_binding import tensor_timing
 from stcsim.machine.sm_listing import bind_listing
 from stcsim.machine.sm_record import NONE, Column, Kind, SmMachine, SmModel
 from stcsim.machine.sm_schedule import schedule
-from stcsim.resources import data_path
 
 MACHINE = "h200-mma-sync"
 
@@ -81,11 +79,6 @@ def machine() -> Machine:
     return load_machine(MACHINE)[0].machine
 
 
-def loops() -> list[str]:
-    """Return the names of the measured main loops."""
-    return sorted(path.stem for path in data_path("configs", "kernels", "loops").glob("*.yaml"))
-
-
 @cache
 def load_loop(name: str) -> Loop:
     """Read a measured main loop, by its shipped name or as a file (a name with a slash or .yaml).
@@ -95,11 +88,7 @@ def load_loop(name: str) -> Loop:
     ConfigError
         If there is no such loop, or its file is faulty.
     """
-    if "/" in name or name.endswith(".yaml"):
-        return validate(Loop, load(name))
-    if name not in loops():
-        raise ConfigError(Problem(unknown("loop", name, loops())))
-    return validate(Loop, load(data_path("configs", "kernels", "loops", f"{name}.yaml")))
+    return validate(Loop, loop_document(name))
 
 
 # -- instructions ---------------------------------------------------------------------------------------

@@ -30,8 +30,9 @@ def loop(
 
     Without NAME: list the loops.
     """
+    from stcsim.catalog import loops
     from stcsim.errors import ConfigError, Problem
-    from stcsim.h200 import load_loop, loops
+    from stcsim.h200 import load_loop
     from stcsim.loop_run import parse_window, run_loop
     from stcsim.machine.sm_record import NO_WINDOW, Window
 

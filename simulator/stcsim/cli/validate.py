@@ -9,6 +9,7 @@ from pathlib import Path
 import click
 
 from stcsim.cli.validate_dstc import fig21, sparseloop
+from stcsim.cli.validate_gpu import a100_gemm, a100_sxm_bf16, h200_mma_sync
 
 
 @click.group()
@@ -55,3 +56,6 @@ def h200(data: Path, only: tuple[str, ...], output: Path | None, as_json: bool) 
 
 validate.add_command(fig21)
 validate.add_command(sparseloop)
+validate.add_command(a100_gemm)
+validate.add_command(a100_sxm_bf16)
+validate.add_command(h200_mma_sync)

@@ -11,6 +11,7 @@ from typing import Any, Self
 
 from pydantic import Field, create_model, model_validator
 
+from stcsim.config.loop import Loop
 from stcsim.config.machine import Dtype, NotNegative, Positive, Section
 from stcsim.units import Seconds
 
@@ -88,6 +89,11 @@ class Kernel(Section):
     launch_overhead: Seconds = Field(
         default=0.0,
         description="What launching it takes beyond an empty kernel, where the machine has a section gpu.",
+    )
+    loop: Loop | None = Field(
+        default=None,
+        description="Measured main loop (configs/kernels/loops, by name): timed in place of code made from the shapes, "
+        "where the machine has a section gpu.",
     )
     options: dict[str, Any] = Field(
         default_factory=dict, description="Options of the lowering (its own schema)."

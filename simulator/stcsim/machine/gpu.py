@@ -33,6 +33,7 @@ import numpy as np
 from stcsim.machine.gpu_record import (
     AGE_STEPS,
     MILLI,
+    CtaTime,
     GpuModel,
     GpuRun,
     GpuWork,
@@ -139,7 +140,9 @@ class _Chip:
         if lost:
             self.ask_dram(now, lost)
             self.dram_write_bytes += lost
-        self.write_free = max(self.write_free, now) + n_bytes * MILLI // self.model.write_rate
+        self.write_free = (
+            max(self.write_free, now) + int(self.work.written[cta]) * MILLI // self.model.write_rate
+        )
         return max(now + int(self.work.store_ticks[cta]), self.write_free) + self.model.store_latency_ticks
 
 
@@ -166,6 +169,7 @@ def simulate(model: GpuModel, work: GpuWork, l2: L2State) -> GpuRun:
     stored_at = [0] * model.sms
     sm_ticks = np.zeros((model.sms, len(SmTime)), np.int64)
     compute_ticks = np.zeros(model.resident_ctas + 1, np.int64)
+    cta_ticks = np.zeros((n_ctas, len(CtaTime)), np.int64)
     queue: list[tuple[int, int]] = []
     ahead = max(1, model.stages - 1)
     end = 0
@@ -178,6 +182,7 @@ def simulate(model: GpuModel, work: GpuWork, l2: L2State) -> GpuRun:
     for i in range(min(n_slots, n_ctas)):
         slots[i].cta = i
         active[slots[i].sm] += 1
+        cta_ticks[i, CtaTime.STARTED] = i * model.dispatch_ticks
         heapq.heappush(queue, (i * model.dispatch_ticks + model.start_ticks, i))
     started = min(n_slots, n_ctas)
 
@@ -200,6 +205,9 @@ def simulate(model: GpuModel, work: GpuWork, l2: L2State) -> GpuRun:
             else:
                 if model.persistent and cta + n_slots < n_ctas:
                     request(now, slot, cta + n_slots, 0, ahead)
+                if work.slabs[cta] == 0:
+                    cta_ticks[cta, CtaTime.LANDED] = now
+                cta_ticks[cta, CtaTime.COMPUTED] = now
                 written = chip.store(now, cta)
                 stored_at[sm] = max(stored_at[sm], written)
                 slot.step = _Step.STORED
@@ -210,6 +218,8 @@ def simulate(model: GpuModel, work: GpuWork, l2: L2State) -> GpuRun:
             gap = start - sm_free[sm]
             storing = min(max(0, stored_at[sm] - sm_free[sm]), gap)
             sm_ticks[sm, SmTime.EPILOGUE] += storing
+            if slot.slab == 0:
+                cta_ticks[cta, CtaTime.LANDED] = now - model.head_ticks
             waited = SmTime.PROLOGUE if slot.slab == 0 else slot.landed[slot.slab][1]
             sm_ticks[sm, waited] += gap - storing
             ticks = int(work.slab_ticks[cta]) * int(work.shared_milli[active[sm]]) // MILLI
@@ -222,12 +232,14 @@ def simulate(model: GpuModel, work: GpuWork, l2: L2State) -> GpuRun:
             heapq.heappush(queue, (sm_free[sm], i))
             continue
         end = max(end, now)
+        cta_ticks[cta, CtaTime.STORED] = now
         following = cta + n_slots if model.persistent else started
         if following >= n_ctas:
             active[sm] -= 1
             continue
         started += 1
         slot.cta, slot.slab = following, 0
+        cta_ticks[following, CtaTime.STARTED] = now
         if model.persistent and work.slabs[following]:
             slot.step = _Step.READY
             heapq.heappush(queue, (max(now, slot.landed[0][0] + model.head_ticks), i))
@@ -239,4 +251,12 @@ def simulate(model: GpuModel, work: GpuWork, l2: L2State) -> GpuRun:
         storing = max(0, stored_at[sm] - sm_free[sm])
         sm_ticks[sm, SmTime.EPILOGUE] += storing
         sm_ticks[sm, SmTime.TAIL] += end - sm_free[sm] - storing
-    return GpuRun(end, sm_ticks, compute_ticks, chip.l2_bytes, chip.dram_read_bytes, chip.dram_write_bytes)
+    return GpuRun(
+        ticks=end,
+        sm_ticks=sm_ticks,
+        compute_ticks=compute_ticks,
+        cta_ticks=cta_ticks,
+        l2_bytes=chip.l2_bytes,
+        dram_read_bytes=chip.dram_read_bytes,
+        dram_write_bytes=chip.dram_write_bytes,
+    )

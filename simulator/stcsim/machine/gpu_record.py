@@ -128,6 +128,8 @@ class GpuWork:
     bytes_b : ndarray of int64, shape (n_panels_b,)
     bytes_c : ndarray of int64, shape (n_ctas,)
         Bytes that the CTA writes.
+    written : ndarray of int64, shape (n_ctas,)
+        The same in whole sectors, one for each part of one: what L2 is written.
     fresh_milli : tuple of int
         Share of A's and of B's bytes that is not also part of another slab (convolutions: windows overlap), in
         1/1024: what DRAM is asked for.
@@ -144,12 +146,25 @@ class GpuWork:
     bytes_a: IntArray
     bytes_b: IntArray
     bytes_c: IntArray
+    written: IntArray
     fresh_milli: tuple[int, int]
 
     @property
     def n_slabs(self) -> int:
         """Slabs along K of the whole problem."""
         return int((self.first + self.slabs).max(initial=0))
+
+
+class CtaTime(IntEnum):
+    """Moments of a CTA: columns of `GpuRun.cta_ticks`."""
+
+    STARTED = 0
+    LANDED = 1
+    """Its first slab has landed."""
+    COMPUTED = 2
+    """Its last slab is done."""
+    STORED = 3
+    """Its tile is written."""
 
 
 @dataclass
@@ -192,12 +207,15 @@ class GpuRun:
         Each row sums to `ticks`.
     compute_ticks : ndarray of int64, shape (resident_ctas + 1,)
         Of all SMs, by CTAs that were resident.
+    cta_ticks : ndarray of int64, shape (n_ctas, len(CtaTime))
+        Moments of each CTA; without a slab it lands and computes when it has started.
     l2_bytes, dram_read_bytes, dram_write_bytes : int
     """
 
     ticks: int
     sm_ticks: IntArray
     compute_ticks: IntArray
+    cta_ticks: IntArray
     l2_bytes: int
     dram_read_bytes: int
     dram_write_bytes: int

@@ -22,7 +22,7 @@ from stcsim.machine.gpu_record import MILLI, TICKS, GpuModel, GpuRun, GpuWork, I
 from stcsim.machine.outer_simulator import OuterCtas
 from stcsim.machine.sm_binding import leading
 from stcsim.machine.sm_slab import SlabTiming
-from stcsim.machine.timing import EngineName, Timing
+from stcsim.machine.timing import CtaCycles, EngineName, Timing
 
 LABEL = "whole GPU: slabs from the SM engine; L2, DRAM, CTA starts, waves, epilogue and launch"
 """How results name this model of the chip."""
@@ -185,7 +185,7 @@ def bind(lowered: Lowered, machine: Machine, ctas: CtaTiming, clock_hz: float) -
     element = SUM_BYTES if split > 1 else lowered.traffic_bytes["output"] // max(1, grid.m * grid.n)
     bytes_c = np.tile(heights[rows] * widths[columns] * element, split)
     row_bytes = min(kernel.store_bytes, SECTOR_BYTES)
-    sectors = np.maximum(0, -(-bytes_c // row_bytes) - gpu.stores.buffered_sectors)
+    sectors = -(-bytes_c // row_bytes)
     sector_cycles = (
         gpu.stores.full_sector_cycles if row_bytes == SECTOR_BYTES else gpu.stores.partial_sector_cycles
     )
@@ -199,10 +199,13 @@ def bind(lowered: Lowered, machine: Machine, ctas: CtaTiming, clock_hz: float) -
         slabs=np.repeat(np.diff(bounds), tiles),
         slab_ticks=slab_ticks * slabs // max(1, steps),
         shared_milli=ctas.shared_milli.astype(np.int64),
-        store_ticks=np.round(sectors * sector_cycles * TICKS).astype(np.int64),
+        store_ticks=np.round(
+            np.maximum(0, sectors - gpu.stores.buffered_sectors) * sector_cycles * TICKS
+        ).astype(np.int64),
         bytes_a=panels[0] // max(1, steps),
         bytes_b=panels[1] // max(1, steps),
         bytes_c=bytes_c.astype(np.int64),
+        written=(sectors * SECTOR_BYTES).astype(np.int64),
         fresh_milli=_fresh(lowered),
     )
 
@@ -329,6 +332,21 @@ def simulate(lowered: Lowered, machine: Machine, ctas: CtaTiming, engine: Engine
         model=LABEL,
         clock_hz=clock_hz,
         dram_bytes=run.dram_read_bytes + run.dram_write_bytes,
+        cta=_cta_cycles(run, work, slabs_along_k(lowered)),
+    )
+
+
+def _cta_cycles(run: GpuRun, work: GpuWork, slabs: int) -> CtaCycles | None:
+    """Return medians over the CTAs, per slab as told apart by the kernel and not by the engine."""
+    if not len(run.cta_ticks):
+        return None
+    started, landed, computed, stored = run.cta_ticks.T / TICKS
+    # Of several slabs that the engine counts as one, all but the last may have been computed when it landed.
+    own = work.slabs * slabs / max(1, work.n_slabs)
+    return CtaCycles(
+        prologue_cycles=float(np.median(landed - started)),
+        slab_cycles=float(np.median((computed - landed) / np.maximum(1, own))),
+        epilogue_cycles=float(np.median(stored - computed)),
     )
 
 

@@ -14,7 +14,8 @@ import numpy as np
 from stcsim.config.machine import Machine
 from stcsim.lowering.lowered import Lowered
 from stcsim.machine.gpu_record import TICKS
-from stcsim.machine.sm_record import CAUSES, Cause, IntArray
+from stcsim.machine.sm_listing import bind_listing
+from stcsim.machine.sm_record import CAUSES, Cause, IntArray, SmModel, SmRun
 from stcsim.machine.sm_simulator import bind, run_sms
 from stcsim.machine.timing import EngineName
 
@@ -79,18 +80,13 @@ def time_slab(lowered: Lowered, machine: Machine, engine: EngineName, threads: i
 def _time(lowered: Lowered, machine: Machine, engine: EngineName, threads: int) -> SlabTiming:
     k_cta = lowered.grid.tile.k_cta
     models = [bind(lowered, machine, slabs * k_cta) for slabs in (SHORT, LONG)]
+    around = _around(models, engine, threads)
+    loop, n_residents = lowered.kernel.loop, models[0].resident_ctas
+    if loop is not None:
+        models = [bind_listing(loop, machine, iterations=slabs) for slabs in (SHORT, LONG)]
     ticks, causes = [0], [dict[str, int]()]
-    around = 0
-    for residents in range(1, models[0].resident_ctas + 1):
-        short, long = (
-            run_sms(
-                engine,
-                replace(model, machine=model.machine.but(copy_latency=0), resident_ctas=residents),
-                np.array([residents], np.int64),
-                threads,
-            )[0]
-            for model in models
-        )
+    for residents in range(1, n_residents + 1):
+        short, long = (_landed(model, residents, engine, threads) for model in models)
         slabs = residents * (LONG - SHORT)
         ticks.append((long.cycles - short.cycles) * TICKS // slabs)
         # Sums over runs that are whole: what ends differently in the two may leave a cause one short.
@@ -102,6 +98,16 @@ def _time(lowered: Lowered, machine: Machine, engine: EngineName, threads: int) 
                 if count
             }
         )
-        if residents == 1:
-            around = max(0, short.cycles - SHORT * ticks[1] // TICKS)
     return SlabTiming(np.array(ticks, np.int64), tuple(causes), around)
+
+
+def _landed(model: SmModel, residents: int, engine: EngineName, threads: int) -> SmRun:
+    """Run so many CTAs, all resident, whose copies land at once."""
+    ready = replace(model, machine=model.machine.but(copy_latency=0), resident_ctas=residents)
+    return run_sms(engine, ready, np.array([residents], np.int64), threads)[0]
+
+
+def _around(models: list[SmModel], engine: EngineName, threads: int) -> int:
+    """Return the cycles of a CTA alone that do not grow with its slabs."""
+    short, long = (_landed(model, 1, engine, threads).cycles for model in models)
+    return max(0, short - SHORT * (long - short) // (LONG - SHORT))

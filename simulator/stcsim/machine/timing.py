@@ -10,6 +10,25 @@ EngineName = Literal["numba", "reference", "analytic"]
 
 
 @dataclass(frozen=True)
+class CtaCycles:
+    """Medians over the CTAs of a grid.
+
+    Parameters
+    ----------
+    prologue_cycles : float
+        Start to first slab landed.
+    slab_cycles : float
+        Of one K-slab, from then to the last one done; wall cycles, which resident CTAs share.
+    epilogue_cycles : float
+        Last slab done to tile stored.
+    """
+
+    prologue_cycles: float
+    slab_cycles: float
+    epilogue_cycles: float
+
+
+@dataclass(frozen=True)
 class Timing:
     """Where the cycles of one run went.
 
@@ -33,6 +52,8 @@ class Timing:
         The clock that the board sustains; None: the machine's.
     dram_bytes : int, optional
         Moved from and to DRAM; None: not modelled.
+    cta : CtaCycles, optional
+        None: CTAs are not told apart.
     """
 
     cycles: int
@@ -44,3 +65,4 @@ class Timing:
     model: str
     clock_hz: float | None = None
     dram_bytes: int | None = None
+    cta: CtaCycles | None = None

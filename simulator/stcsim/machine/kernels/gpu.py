@@ -12,6 +12,7 @@ from stcsim.machine.gpu_record import (
     AGE_STEPS,
     MILLI,
     MODEL_FIELDS,
+    CtaTime,
     GpuModel,
     GpuRun,
     GpuWork,
@@ -25,6 +26,9 @@ _COMPUTE, _PROLOGUE, _L2, _DRAM, _EPILOGUE, _TAIL = (
     int(SmTime.COMPUTE), int(SmTime.PROLOGUE), int(SmTime.L2), int(SmTime.DRAM), int(SmTime.EPILOGUE), int(SmTime.TAIL),
 )  # fmt: skip
 _N_TIMES = len(SmTime)
+_STARTED, _LANDED, _COMPUTED, _STORED_AT = (
+    int(CtaTime.STARTED), int(CtaTime.LANDED), int(CtaTime.COMPUTED), int(CtaTime.STORED),
+)  # fmt: skip
 _REQUEST, _READY, _DONE, _STORED = 0, 1, 2, 3
 _L2_FREE, _DRAM_FREE, _WRITE_FREE, _FILLED, _L2_BYTES, _READ_BYTES, _WRITE_BYTES = 0, 1, 2, 3, 4, 5, 6
 _AGE_STEPS, _MILLI = AGE_STEPS, MILLI
@@ -82,7 +86,8 @@ def _block(
 @jit
 def _run(
     p, panel_a, panel_b, tile_c, first, slabs, slab_ticks, shared_milli, store_ticks, bytes_a, bytes_b, bytes_c,
-    fresh_a, fresh_b, last_a, last_b, last_c, filled, miss_of_age, sm_ticks, compute_ticks,
+    written, fresh_a, fresh_b, last_a, last_b, last_c, filled, miss_of_age, sm_ticks, compute_ticks,
+    cta_ticks,
 ):  # fmt: skip
     """Run all CTAs; return the end and the chip's counters."""
     (
@@ -109,6 +114,7 @@ def _run(
     for i in range(started):
         of_slot[i] = i
         active[i % sms] += 1
+        cta_ticks[i, _STARTED] = i * dispatch
         _push(heap, waiting, (i * dispatch + start_ticks) * n_slots + i)
         waiting += 1
 
@@ -151,17 +157,20 @@ def _run(
             served_by[i, slab % ring] = _DRAM if from_dram > from_l2 else _L2
 
         if stored:
+            if slabs[cta] == 0:
+                cta_ticks[cta, _LANDED] = now
+            cta_ticks[cta, _COMPUTED] = now
             lost = _lost(chip, miss_of_age, capacity, last_c[tile_c[cta]], bytes_c[cta])
             chip[_FILLED] += lost
             last_c[tile_c[cta]] = chip[_FILLED]
             if lost > 0:
                 _ask_dram(chip, dram_rate, now, lost)
                 chip[_WRITE_BYTES] += lost
-            chip[_WRITE_FREE] = max(chip[_WRITE_FREE], now) + bytes_c[cta] * _MILLI // write_rate
-            written = max(now + store_ticks[cta], chip[_WRITE_FREE]) + store_latency
-            stored_at[sm] = max(stored_at[sm], written)
+            chip[_WRITE_FREE] = max(chip[_WRITE_FREE], now) + written[cta] * _MILLI // write_rate
+            done = max(now + store_ticks[cta], chip[_WRITE_FREE]) + store_latency
+            stored_at[sm] = max(stored_at[sm], done)
             step[i] = _STORED
-            _push(heap, waiting, written * n_slots + i)
+            _push(heap, waiting, done * n_slots + i)
             waiting += 1
             continue
         if step[i] == _REQUEST or step[i] == _DONE:
@@ -177,6 +186,8 @@ def _run(
             gap = start - sm_free[sm]
             storing = min(max(0, stored_at[sm] - sm_free[sm]), gap)
             sm_ticks[sm, _EPILOGUE] += storing
+            if at_slab[i] == 0:
+                cta_ticks[cta, _LANDED] = now - head_ticks
             waited = _PROLOGUE if at_slab[i] == 0 else served_by[i, at_slab[i] % ring]
             sm_ticks[sm, waited] += gap - storing
             ticks = slab_ticks[cta] * shared_milli[active[sm]] // _MILLI
@@ -188,12 +199,14 @@ def _run(
             waiting += 1
             continue
         end = max(end, now)
+        cta_ticks[cta, _STORED_AT] = now
         following = cta + n_slots if persistent else started
         if following >= n_ctas:
             active[sm] -= 1
             continue
         started += 1
         of_slot[i], at_slab[i] = following, 0
+        cta_ticks[following, _STARTED] = now
         if persistent and slabs[following] > 0:
             step[i] = _READY
             _push(heap, waiting, max(now, landed[i, 0] + head_ticks) * n_slots + i)
@@ -213,21 +226,24 @@ def simulate(model: GpuModel, work: GpuWork, l2: L2State) -> GpuRun:
     """Run all CTAs; arguments and returns as `stcsim.machine.gpu.simulate`."""
     sm_ticks = np.zeros((model.sms, _N_TIMES), np.int64)
     compute_ticks = np.zeros(model.resident_ctas + 1, np.int64)
+    cta_ticks = np.zeros((len(work.slabs), len(CtaTime)), np.int64)
     p = tuple(int(value) for value in model.vector())
     if len(p) != len(MODEL_FIELDS):
         message = "the engine must take every field of the model"
         raise AssertionError(message)
     end, chip = _run(
         p, work.panel_a, work.panel_b, work.tile_c, work.first, work.slabs, work.slab_ticks, work.shared_milli,
-        work.store_ticks, work.bytes_a, work.bytes_b, work.bytes_c, *work.fresh_milli, l2.last_a, l2.last_b, l2.last_c,
-        l2.filled_bytes, miss_table(), sm_ticks, compute_ticks,
+        work.store_ticks, work.bytes_a, work.bytes_b, work.bytes_c, work.written,
+        *work.fresh_milli, l2.last_a, l2.last_b, l2.last_c,
+        l2.filled_bytes, miss_table(), sm_ticks, compute_ticks, cta_ticks,
     )  # fmt: skip
     l2.filled_bytes = int(chip[_FILLED])
     return GpuRun(
-        int(end),
-        sm_ticks,
-        compute_ticks,
-        int(chip[_L2_BYTES]),
-        int(chip[_READ_BYTES]),
-        int(chip[_WRITE_BYTES]),
+        ticks=int(end),
+        sm_ticks=sm_ticks,
+        compute_ticks=compute_ticks,
+        cta_ticks=cta_ticks,
+        l2_bytes=int(chip[_L2_BYTES]),
+        dram_read_bytes=int(chip[_READ_BYTES]),
+        dram_write_bytes=int(chip[_WRITE_BYTES]),
     )
