@@ -22,13 +22,14 @@ from stcsim.config.workload import OperandSource, Workload
 from stcsim.errors import ConfigError, Problem, StcsimError, WorkloadError, must
 from stcsim.network import expand
 from stcsim.parallel import ordered
-from stcsim.problem import operand_shapes, run_workload
+from stcsim.problem import run_workload
 from stcsim.resources import data_root
 from stcsim.result.result import Result
 from stcsim.run import Settings, require_compatible
 from stcsim.workload.generation import GeneratorOptions
 from stcsim.workload.generator import generate, parse_options
 from stcsim.workload.operand import Operand
+from stcsim.workload.operand_shape import operand_shapes
 from stcsim.workload.pattern import Pattern
 from stcsim.workload.pattern_file import load_pattern
 
