@@ -19,6 +19,7 @@ from stcsim.errors import StcsimError, must
 _COMMANDS = {
     "run": "stcsim.cli.run:run",
     "sim": "stcsim.cli.sim:sim",
+    "trace": "stcsim.cli.trace:trace",
     "explain": "stcsim.cli.explain:explain",
     "sweep": "stcsim.cli.sweep:sweep",
     "results": "stcsim.cli.results:results",
