@@ -60,7 +60,7 @@ def test_auto_tries_both_operands_on_the_side_of_the_small_quantum() -> None:
 
 def trace(name: str) -> Gemm:
     file = data_path("workloads", "traces", "resnet50thin_china.npz")
-    a, b = (load_pattern(file, f"{name}.{side}") for side in ("activations", "weights"))
+    a, b = (load_pattern(file, f"conv_{name}/BiasAdd.{side}").transpose() for side in "ab")
     return Gemm(name, Operand(a, "activation", 0, ""), Operand(b, "weight", 0, ""))
 
 

@@ -19,8 +19,8 @@ from stcsim.errors import StcsimError, must
 _COMMANDS = {
     "run": "stcsim.cli.run:run",
     "sim": "stcsim.cli.sim:sim",
-    "trace": "stcsim.cli.trace:trace",
     "explain": "stcsim.cli.explain:explain",
+    "trace": "stcsim.cli.trace:trace",
     "sweep": "stcsim.cli.sweep:sweep",
     "results": "stcsim.cli.results:results",
     "report": "stcsim.cli.report:report",
