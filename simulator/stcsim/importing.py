@@ -159,7 +159,10 @@ def study_text(imported: Imported, name: str, source: str) -> str:
         "name": name,
         "machines": [_Line(machine) for machine in MACHINES],
         "adapt": "dense",
-        "workloads": [_workload(layer) for layer in imported.layers],
+        "workloads": [
+            _workload(layer) | ({"part_of": name} if len(imported.layers) > 1 else {})
+            for layer in imported.layers
+        ],
     }
     body = yaml.dump(data, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=10_000)
     return "\n".join(head) + f"\n{body}"
