@@ -525,7 +525,7 @@ def test_a_file_that_is_missing_empty_or_no_file_is_one_error(tmp_path, suffix):
     path = tmp_path / f"weights{suffix}"
     assert refusal(path) == ": must be a file that exists"
     path.touch()
-    assert refusal(path) == ": must hold a pattern, but is empty"
+    assert refusal(path) == ": must hold something, but is empty"
     assert refusal(tmp_path / f"wieghts{suffix}") == f": must be a file that exists (did you mean {path}?)"
     folder = tmp_path / f"folder{suffix}"
     folder.mkdir()

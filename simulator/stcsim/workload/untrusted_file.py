@@ -62,7 +62,7 @@ def open_file(file: str) -> IO[bytes]:
         raise Fault(message) from None
     if not length_of(stream):
         stream.close()
-        message = "must hold a pattern, but is empty"
+        message = "must hold something, but is empty"
         raise Fault(message)
     return stream
 
