@@ -329,7 +329,7 @@ def test_a_graph_is_imported_and_runs(stcsim: Run, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "message"),
     [
-        ("x.rst", "must be a file that ends in .onnx, .csv, .yaml, .yml, .smtx, .mtx, .npy, not .rst"),
+        ("x.pdf", "must be a file that ends in .onnx, .csv, .yaml, .yml, .smtx, .mtx, .npy, not .pdf"),
         (
             "x.npz",
             "must be named in a study (trace: FILE, or file: and key:): an archive of bitmaps is not imported",

@@ -26,9 +26,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stcsim.errors import must
-from stcsim.workload.bitmap_archive import open_archive
+from stcsim.workload.bitmap_archive import BitmapArchive, open_archive
 from stcsim.workload.bitmap_writer import BitmapWriter
 from stcsim.workload.matrix_market import read_mtx
+from stcsim.workload.packed_pattern import PackedPattern
 from stcsim.workload.pattern import MaskPattern, Pattern
 from stcsim.workload.untrusted_file import (
     MAX_HEADER_BYTES,
@@ -80,13 +81,36 @@ def load_pattern(path: str | os.PathLike[str], key: str | None = None) -> Patter
             raise Fault(must("must be an .npz file where a key is given", suffix))
         if suffix == ".npz":
             with open_archive(file) as archive:
-                if key is not None:
-                    archive.require(key)
-                return archive.packed(archive.only() if key is None else key).unpacked()
+                return _packed(archive, key).unpacked()
         with open_file(file) as stream:
             return {".smtx": _read_smtx, ".npy": _read_npy, ".mtx": read_mtx}[suffix](stream)
     except Fault as fault:
         raise fault.of(file) from None
+
+
+def check_pattern(path: str | os.PathLike[str], key: str | None = None) -> tuple[int, int]:
+    """Return the shape of the pattern that a file holds, which is read as by `load_pattern` but not kept.
+
+    Raises
+    ------
+    WorkloadError
+        As `load_pattern`.
+
+    Notes
+    -----
+    Bitmaps are not unpacked, so that those of a large trace cost an eighth of the memory that they run in.
+    """
+    if Path(path).suffix.lower() != ".npz":
+        return load_pattern(path, key).shape
+    with open_archive(os.fspath(path)) as archive:
+        return _packed(archive, key).shape
+
+
+def _packed(archive: BitmapArchive, key: str | None) -> PackedPattern:
+    """Return a pattern of an archive: the one called `key`, or the only one."""
+    if key is not None:
+        archive.require(key)
+    return archive.packed(archive.only() if key is None else key)
 
 
 def pattern_names(path: str | os.PathLike[str]) -> list[str]:

@@ -12,7 +12,7 @@ from functools import cached_property
 
 from stcsim.errors import Problem, WorkloadError
 from stcsim.workload.pattern import Pattern
-from stcsim.workload.pattern_file import load_pattern
+from stcsim.workload.pattern_file import check_pattern, load_pattern
 
 
 @dataclass(frozen=True)
@@ -46,7 +46,7 @@ class StoredPattern:
         WorkloadError
             As `stcsim.workload.pattern_file.load_pattern`.
         """
-        shape = load_pattern(path, key).shape
+        shape = check_pattern(path, key)
         return cls(os.fspath(path), key, is_transposed, shape[::-1] if is_transposed else shape)
 
     def load(self) -> Pattern:
