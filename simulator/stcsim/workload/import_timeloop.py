@@ -128,8 +128,8 @@ class _Reader:
             layer.name, layer.sizes, patterns[other.name], patterns[weight.name], layer.role_a, layer.role_b
         )
         if layer.macs_total != prod(sizes.values()):
-            message = f"the sizes make {layer.macs_total} and not {prod(sizes.values())} MACs"
-            raise AssertionError(message)
+            what = f"must use each dimension once, to make {prod(sizes.values())} MACs"
+            self._refuse(must(what, layer.macs_total), ("problem", "shape"))
         return Imported("Timeloop problem", (layer,), tuple(self._notes))
 
     def _refuse(self, message: str, path: tuple[str | int, ...]) -> NoReturn:

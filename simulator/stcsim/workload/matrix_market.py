@@ -26,6 +26,7 @@ def read_mtx(stream: IO[bytes]) -> MaskPattern:
     Parameters
     ----------
     stream : binary file
+        Of the file system: scipy is given its name, since faults on the way to a Python stream end the process.
 
     Returns
     -------
@@ -42,15 +43,13 @@ def read_mtx(stream: IO[bytes]) -> MaskPattern:
         message = "must start with %%MatrixMarket (is this a Matrix Market file?)"
         raise Fault(message, line=1)
     try:
-        stream.seek(0)
-        rows, cols, entries, layout, field, _ = mminfo(stream)
+        rows, cols, entries, layout, field, _ = mminfo(stream.name)
         check_size((rows, cols))
         least = entries * _FEWEST_BYTES[layout] - 1
         if least > length_of(stream):
             what = f"must be at least {least} bytes long for the {entries} entries that its header declares"
             raise Fault(must(what, length_of(stream)))
-        stream.seek(0)
-        found: Any = mmread(stream)
+        found: Any = mmread(stream.name)
     except (ValueError, OverflowError, KeyError, TypeError) as error:
         message = f"must be a Matrix Market file: {printable(str(error))}"
         raise Fault(message) from None
