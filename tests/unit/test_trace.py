@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from stcsim.config.trace import TraceLayer
+from stcsim.config.trace import LeftOut, TraceLayer
 from stcsim.config.workload import Conv2dShape, GemmShape
 from stcsim.errors import WorkloadError
 from stcsim.workload.trace import Trace, TraceWriter
@@ -60,6 +60,20 @@ def test_what_was_written_is_read(path: Path, arrays: dict[str, np.ndarray]) -> 
             want = arrays[f"{layer.name}.{side}"]
             np.testing.assert_array_equal(trace.pattern(layer, side).mask(), want != 0)
             np.testing.assert_array_equal(trace.values(layer, side), want)
+
+
+def test_what_is_left_out_is_told_with_or_without_its_macs(
+    tmp_path: Path, arrays: dict[str, np.ndarray]
+) -> None:
+    left_out = [
+        LeftOut(name="if", op="If", reason="why"),
+        LeftOut(name="up", op="Resize", macs=7, reason="why"),
+    ]
+    with TraceWriter(tmp_path / "t.npz", "tiny") as writer:
+        writer.add(GEMM, arrays["scores.a"], arrays["scores.b"])
+        writer.left_out += left_out
+        writer.finish({})
+    assert Trace(tmp_path / "t.npz").meta.left_out == tuple(left_out)
 
 
 def test_values_are_kept_only_when_they_are_wanted(tmp_path: Path, arrays: dict[str, np.ndarray]) -> None:

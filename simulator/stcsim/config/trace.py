@@ -56,7 +56,7 @@ class LeftOut(Section):
     name: Name
     op: Name
     macs: NotNegative | None = Field(
-        description="Its multiply-accumulates, or null where they are not known."
+        default=None, description="Its multiply-accumulates; absent where they are not known."
     )
     reason: str
 

@@ -172,4 +172,4 @@ class TraceWriter:
             left_out=tuple(self.left_out),
             provenance=dict(provenance),
         )
-        self._writer.finish(meta.model_dump(mode="json", exclude_none=True, exclude_defaults=False))
+        self._writer.finish(meta.model_dump(mode="json", exclude_none=True))
