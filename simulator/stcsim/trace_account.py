@@ -15,7 +15,7 @@ from stcsim.config.trace import LeftOut, TraceLayer
 from stcsim.config.workload import Workload
 from stcsim.problem import assemble
 from stcsim.workload.operand import Operand
-from stcsim.workload.operand_shape import by_text
+from stcsim.workload.operand_shape import sizes_text
 from stcsim.workload.trace import Trace
 
 
@@ -119,7 +119,7 @@ def _layer(trace: Trace, layer: TraceLayer) -> tuple[LayerAccount, int]:
     found = LayerAccount(
         name=layer.name,
         op=layer.op,
-        sizes=by_text(layer.sizes),
+        sizes=sizes_text(layer.sizes),
         macs_total=problem.macs_total,
         macs_useful=problem.macs_useful,
         density_a=a.pattern.density,

@@ -54,7 +54,7 @@ def import_(
     # Imported where used: --help stays quick.
     from stcsim.importing import study_text, understand
     from stcsim.workload.onnx_graph import parse_input_shape
-    from stcsim.workload.operand_shape import by_text
+    from stcsim.workload.operand_shape import sizes_text
 
     if output is not None:
         check_file(output, (".yaml", ".yml"), force=force)
@@ -69,7 +69,7 @@ def import_(
     rows += [
         (
             layer.name,
-            by_text(layer.sizes),
+            sizes_text(layer.sizes),
             f"{layer.macs_total:,}",
             f"{layer.role_a}, {_source(layer.a)}",
             f"{layer.role_b}, {_source(layer.b)}",

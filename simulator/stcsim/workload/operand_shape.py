@@ -51,7 +51,7 @@ def macs_total(sizes: GemmShape | Conv2dShape) -> int:
     return sizes.batch * sizes.m * sizes.n * sizes.k
 
 
-def by_text(sizes: GemmShape | Conv2dShape) -> str:
+def sizes_text(sizes: GemmShape | Conv2dShape) -> str:
     """Return the sizes in words, as tables show them."""
     if isinstance(sizes, GemmShape):
         text = f"{sizes.m} x {sizes.n} x {sizes.k}"
