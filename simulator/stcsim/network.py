@@ -1,4 +1,4 @@
-"""Write a network out: a workload that names a table becomes one workload for each of its layers.
+"""Write a network out: a workload that names a table, a .yaml file or a trace becomes one for each of its layers.
 
 Stands above the packages; `stcsim.study` calls it on the document before it takes the
 study as it stands.  What comes out is plain configuration: `stcsim run --out` keeps it,
@@ -16,7 +16,7 @@ others as off.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -24,12 +24,17 @@ from typing import Any
 
 from stcsim.config.document import Document
 from stcsim.config.document import Path as Place
-from stcsim.config.workload import Workload
+from stcsim.config.loader import load
+from stcsim.config.study import Study
+from stcsim.config.validation import validate
+from stcsim.config.workload import Conv2dShape, GemmShape, Role, Workload
 from stcsim.errors import Problem, StcsimError, WorkloadError, must, unknown
-from stcsim.resources import data_path
+from stcsim.resources import data_path, data_root
 from stcsim.workload.conv_shape import ConvShape
 from stcsim.workload.network_table import GemmSizes, Layer, load_network
+from stcsim.workload.operand_shape import conv_shape
 from stcsim.workload.sparsity_table import LayerSparsity, SparsityTable, load_sparsity
+from stcsim.workload.trace import Trace
 
 _SEEDS_PER_NETWORK = 100_000
 """Distance of the seeds of two networks; more layers than a table has."""
@@ -67,13 +72,13 @@ def expand(document: Document, workloads: tuple[Workload, ...], folder: Path) ->
     StcsimError
         With every problem of the tables.
     """
-    if all(workload.network is None for workload in workloads):
+    if all(not workload.has_layers for workload in workloads):
         return document
     expanded: list[dict[str, Any]] = []
     origins: list[int] = []
     problems: list[Problem] = []
     for i, workload in enumerate(workloads):
-        if workload.network is None:
+        if not workload.has_layers:
             layers = [document.get(("workloads", i))]
         else:
             try:
@@ -89,7 +94,7 @@ def expand(document: Document, workloads: tuple[Workload, ...], folder: Path) ->
     places[("workloads",)] = document.place_of(("workloads",))
     for new, old in enumerate(origins):
         places[("workloads", new)] = document.place_of(("workloads", old))
-        if workloads[old].network is None:
+        if not workloads[old].has_layers:
             places |= {
                 ("workloads", new, *path[2:]): place
                 for path, place in document.places.items()
@@ -108,7 +113,7 @@ def _placed(problem: Problem, document: Document, index: int) -> Problem:
 
 
 def _find(kind: str, field: str, name: str, folder: Path) -> Path:
-    if "/" in name or name.endswith(".csv"):
+    if "/" in name or name.endswith((".csv", ".yaml", ".yml")):
         return folder / name
     if name not in shipped(kind):
         what = "network" if kind == "networks" else "sparsity table"
@@ -116,35 +121,127 @@ def _find(kind: str, field: str, name: str, folder: Path) -> Path:
     return data_path("workloads", kind, f"{name}.csv")
 
 
+def find_file(name: str, folder: Path) -> Path | None:
+    """Return the file that a study names: beside it, or else among the shipped data; None if there is none."""
+    candidates = (folder / name, data_root() / name)
+    return next((path for path in candidates if path.is_file()), None)
+
+
 def _layers(workload: Workload, folder: Path) -> list[dict[str, Any]]:
-    table = load_network(_find("networks", "network", workload.network or "", folder))
-    if isinstance(workload.sparsity, str):
-        sparsity = load_sparsity(_find("sparsity", "sparsity", workload.sparsity, folder))
-    elif workload.sparsity is not None:
-        densities = LayerSparsity(workload.sparsity.weight, workload.sparsity.activation)
-        sparsity = SparsityTable(Path(), (("*", densities),))
-    else:
-        sparsity = SparsityTable(Path(), (("*", LayerSparsity()),))
-    wanted = workload.layers or ("*",)
-    idle = [pattern for pattern in wanted if not any(fnmatchcase(layer.name, pattern) for layer in table)]
-    if idle:
-        names = [layer.name for layer in table]
-        problems = [
-            Problem(must("must fit a layer of the network", pattern, near=names), path="layers")
-            for pattern in idle
-        ]
-        raise WorkloadError(problems)
-    chosen = [
-        (row, layer)
-        for row, layer in enumerate(table)
-        if any(fnmatchcase(layer.name, pattern) for pattern in wanted)
-    ]
-    checked = _checked(layer for _, layer in chosen)
+    if workload.trace is not None:
+        return _of_trace(workload, folder)
+    path = _find("networks", "network", workload.network or "", folder)
+    if path.suffix in (".yaml", ".yml"):
+        return _of_study(workload, path, folder)
+    table = load_network(path)
+    sparsity = _sparsity(workload, folder)
+    chosen = _chosen(workload, [layer.name for layer in table])
+    checked = _checked(table[row] for row in chosen)
     return [
-        _written_out(workload, row, layer, sparsity.of(layer.name))
-        | ({} if layer in checked else {"check_tiles": 0})
-        for row, layer in chosen
+        _written_out(workload, row, table[row], sparsity.of(table[row].name))
+        | ({} if table[row] in checked else {"check_tiles": 0})
+        for row in chosen
     ]
+
+
+def _sparsity(workload: Workload, folder: Path) -> SparsityTable:
+    if isinstance(workload.sparsity, str):
+        return load_sparsity(_find("sparsity", "sparsity", workload.sparsity, folder))
+    if workload.sparsity is not None:
+        densities = LayerSparsity(workload.sparsity.weight, workload.sparsity.activation)
+        return SparsityTable(Path(), (("*", densities),))
+    return SparsityTable(Path(), (("*", LayerSparsity()),))
+
+
+def _chosen(workload: Workload, names: Sequence[str]) -> list[int]:
+    """Return the rows whose layers are wanted."""
+    wanted = workload.layers or ("*",)
+    idle = [pattern for pattern in wanted if not any(fnmatchcase(name, pattern) for name in names)]
+    if idle:
+        kind = "trace" if workload.trace is not None else "network"
+        raise WorkloadError(
+            [Problem(must(f"must fit a layer of the {kind}", one, near=names), path="layers") for one in idle]
+        )
+    return [row for row, name in enumerate(names) if any(fnmatchcase(name, pattern) for pattern in wanted)]
+
+
+def _of_trace(workload: Workload, folder: Path) -> list[dict[str, Any]]:
+    """Return the layers of a trace: sizes as recorded, operands from its bitmaps."""
+    name = workload.trace or ""
+    path = find_file(name, folder)
+    if path is None:
+        message = must("must be a file, relative to the study's folder or to the shipped data", name)
+        raise WorkloadError(Problem(message, path="trace"))
+    traced = Trace(path).layers
+    chosen = _chosen(workload, [layer.name for layer in traced])
+    sizes = {row: _layer(traced[row].name, traced[row].sizes, traced[row].b) for row in chosen}
+    checked = _checked(sizes.values())
+    return [
+        _heading(workload, row, traced[row].name)
+        | _sizes(traced[row].sizes)
+        | {
+            side: {"role": role, "file": name, "key": f"{traced[row].name}.{side}"}
+            for side, role in (("a", traced[row].a), ("b", traced[row].b))
+        }
+        | ({} if sizes[row] in checked else {"check_tiles": 0})
+        for row in chosen
+    ]
+
+
+def _of_study(workload: Workload, path: Path, folder: Path) -> list[dict[str, Any]]:
+    """Return the workloads of a file that ``stcsim import`` wrote, or of any study without networks."""
+    document = load(path)
+    inner = validate(Study, document).workloads
+    nested = [i for i, one in enumerate(inner) if one.has_layers]
+    if nested:
+        where = ("workloads", nested[0])
+        message = must("must hold layers only where a study names it as a network", "a network or a trace")
+        raise WorkloadError(
+            Problem(message, document.file, document.line_of(where), f"workloads.{nested[0]}")
+        )
+    sparsity = None if workload.sparsity is None else _sparsity(workload, folder)
+    chosen = _chosen(workload, [one.name for one in inner])
+    layers = []
+    for row in chosen:
+        one = inner[row]
+        written = one.model_dump(mode="json", exclude_none=True) | _heading(workload, row, one.name)
+        for side in ("a", "b"):
+            if "file" in written[side] and (path.parent / written[side]["file"]).is_file():
+                written[side]["file"] = str((path.parent / written[side]["file"]).absolute())
+        if sparsity is not None:
+            written |= _with_sparsity(workload, row, one, sparsity)
+        layers.append(written)
+    return layers
+
+
+def _with_sparsity(workload: Workload, row: int, one: Workload, sparsity: SparsityTable) -> dict[str, Any]:
+    """Return the operands of a layer with densities of the user's own instead of the file's."""
+    sizes = one.gemm or one.conv2d
+    if sizes is None or one.b is None or one.a is None or one.a.role == "weight":
+        message = must("must not be given for a layer whose sizes or weight come from a file", one.name)
+        raise WorkloadError(Problem(message, path="sparsity"))
+    written = _written_out(workload, row, _layer(one.name, sizes, one.b.role), sparsity.of(one.name))
+    return {side: written[side] for side in ("a", "b")}
+
+
+def _layer(name: str, sizes: GemmShape | Conv2dShape, role_b: Role) -> Layer:
+    if isinstance(sizes, Conv2dShape):
+        return Layer(name, "conv", conv_shape(sizes))
+    products = GemmSizes(sizes.m, sizes.n, sizes.k, sizes.batch, repeat=1, has_weight=role_b == "weight")
+    return Layer(name, "linear" if products.has_weight else "attn", products)
+
+
+def _heading(workload: Workload, row: int, layer: str) -> dict[str, Any]:
+    return {
+        "name": f"{workload.name}/{layer}",
+        "part_of": workload.name,
+        "seed": workload.seed * _SEEDS_PER_NETWORK + row,
+    }
+
+
+def _sizes(sizes: GemmShape | Conv2dShape) -> dict[str, Any]:
+    kind = "conv2d" if isinstance(sizes, Conv2dShape) else "gemm"
+    return {kind: sizes.model_dump(mode="json")}
 
 
 def _checked(layers: Iterable[Layer]) -> set[Layer]:
@@ -167,11 +264,7 @@ def _inner(layer: Layer) -> int:
 
 def _written_out(workload: Workload, row: int, layer: Layer, sparsity: LayerSparsity) -> dict[str, Any]:
     uniform = workload.patterns == "uniform"
-    written: dict[str, Any] = {
-        "name": f"{workload.name}/{layer.name}",
-        "part_of": workload.name,
-        "seed": workload.seed * _SEEDS_PER_NETWORK + row,
-    }
+    written = _heading(workload, row, layer.name)
     if isinstance(layer.sizes, ConvShape):
         a, b = _conv_patterns(layer.sizes, sparsity)
         written["conv2d"] = _conv_sizes(layer.sizes)

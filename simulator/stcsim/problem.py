@@ -10,7 +10,7 @@ from dataclasses import replace
 from stcsim.catalog import KernelEntry, MachineEntry
 from stcsim.config.kernel import Kernel
 from stcsim.config.machine import Machine
-from stcsim.config.workload import Conv2dShape, GemmShape, PerAxis, Workload
+from stcsim.config.workload import Workload
 from stcsim.lowering import LOWERINGS, im2col
 from stcsim.lowering.instruction_mix import IntegerRates
 from stcsim.result.result import Result
@@ -20,43 +20,9 @@ from stcsim.workload.conv2d import Conv2d
 from stcsim.workload.conv_shape import ConvShape
 from stcsim.workload.gemm import Gemm
 from stcsim.workload.operand import Operand
+from stcsim.workload.operand_shape import conv_shape
 from stcsim.workload.pattern import Pattern
 from stcsim.workload.view import rows_of
-
-
-def conv_shape(sizes: Conv2dShape) -> ConvShape:
-    """Return the geometry of a convolution.
-
-    Raises
-    ------
-    WorkloadError
-        If the filter does not fit, or groups do not divide the channels; paths are those of the study.
-    """
-    return ConvShape(
-        n=sizes.n,
-        c=sizes.c,
-        h=sizes.h,
-        w=sizes.w,
-        k=sizes.k,
-        r=sizes.r,
-        s=sizes.s,
-        stride=_both(sizes.stride),
-        padding=_both(sizes.padding),
-        dilation=_both(sizes.dilation),
-        groups=sizes.groups,
-    )
-
-
-def _both(value: PerAxis) -> tuple[int, int]:
-    return (value, value) if isinstance(value, int) else value
-
-
-def operand_shapes(sizes: GemmShape | Conv2dShape) -> tuple[tuple[int, int], tuple[int, int]]:
-    """Return the shapes in which the patterns of A and B are made or read."""
-    if isinstance(sizes, Conv2dShape):
-        shape = conv_shape(sizes)
-        return shape.input_shape, shape.weight_shape
-    return (sizes.batch * sizes.m, sizes.k), (sizes.batch * sizes.k, sizes.n)
 
 
 def product_sizes(

@@ -29,17 +29,16 @@ from stcsim.config.study import Study
 from stcsim.config.validation import validate
 from stcsim.config.workload import OperandSource, Workload
 from stcsim.errors import ConfigError, Problem, StcsimError, WorkloadError, must
-from stcsim.network import expand
+from stcsim.network import expand, find_file
 from stcsim.parallel import ordered
-from stcsim.problem import operand_shapes, run_workload
-from stcsim.resources import data_root
+from stcsim.problem import run_workload
 from stcsim.result.result import Result
 from stcsim.run import Settings, require_compatible, require_fit
 from stcsim.workload.generation import GeneratorOptions
 from stcsim.workload.generator import generate, parse_options
 from stcsim.workload.operand import Operand
-from stcsim.workload.pattern import Pattern
-from stcsim.workload.pattern_file import load_pattern
+from stcsim.workload.operand_shape import operand_shapes
+from stcsim.workload.stored_pattern import StoredPattern
 
 Progress = Callable[[int, int, str], None]
 """Called before each run (after it, where processes run) with its number, the number of runs, what it is."""
@@ -115,22 +114,22 @@ class LoadedStudy:
 
 @dataclass(frozen=True)
 class OperandPlan:
-    """How to make one operand: read already from a file, or still to be generated."""
+    """How to make one operand: from a file that has been checked, or with a generator."""
 
     source: OperandSource
     shape: tuple[int, int]
     seed: int
     stream: Literal[0, 1]
     options: GeneratorOptions | None
-    pattern: Pattern | None
+    stored: StoredPattern | None
     k_axis: Literal[0, 1]
 
     def make(self) -> Operand:
         """Return the operand."""
-        if self.pattern is not None:
+        if self.stored is not None:
             key = f"[{self.source.key}]" if self.source.key else ""
             text = f"{self.source.file}{key}"
-            return Operand(self.pattern, self.source.role, 2 * self.seed + self.stream, text)
+            return Operand(self.stored.load(), self.source.role, 2 * self.seed + self.stream, text)
         if self.options is None:
             message = "an operand has neither a pattern nor a generator"
             raise AssertionError(message)
@@ -278,13 +277,13 @@ def _operand_plans(
     workload: Workload, path: tuple[str | int, ...], document: Document, folder: Path
 ) -> tuple[OperandPlan, OperandPlan]:
     problems: list[Problem] = []
-    patterns: list[Pattern | None] = []
+    patterns: list[StoredPattern | None] = []
     options: list[GeneratorOptions | None] = []
     if workload.a is None or workload.b is None:
         message = f"workload {workload.name} has no operands: is it a network that was not written out?"
         raise AssertionError(message)
     for side, source in (("a", workload.a), ("b", workload.b)):
-        pattern: Pattern | None = None
+        pattern: StoredPattern | None = None
         generator: GeneratorOptions | None = None
         try:
             if source.file is not None:
@@ -308,7 +307,7 @@ def _operand_plans(
 
 def _shapes(
     workload: Workload,
-    patterns: list[Pattern | None],
+    patterns: list[StoredPattern | None],
     document: Document,
     path: tuple[str | int, ...],
 ) -> tuple[tuple[int, int], tuple[int, int]]:
@@ -357,15 +356,12 @@ def _problem(
 
 def _from_file(
     source: OperandSource, folder: Path, document: Document, path: tuple[str | int, ...]
-) -> Pattern:
-    named = Path(source.file or "")
-    candidates = [folder / named, data_root() / named]
-    found = next((candidate for candidate in candidates if candidate.is_file()), None)
+) -> StoredPattern:
+    found = find_file(source.file or "", folder)
     if found is None:
-        message = must("must be a file, relative to the study's folder or to the shipped data", named)
-        raise WorkloadError(_problem(message, document, path, path))
-    pattern = load_pattern(found, source.key)
-    return pattern.transpose() if source.transpose else pattern
+        what = "must be a file, relative to the study's folder or to the shipped data"
+        raise WorkloadError(_problem(must(what, source.file), document, path, path))
+    return StoredPattern.check(found, source.key, is_transposed=source.transpose)
 
 
 def run_study(

@@ -146,9 +146,9 @@ def plan(space: DesignSpace, jobs: int = 1) -> Planned:
         loaded = point.variant.loaded
         for pair in loaded.sources if loaded else ():
             operands |= {_recipe(operand): operand for operand in pair}
-    recipes = [recipe for recipe, operand in operands.items() if operand.pattern is None]
+    recipes = [recipe for recipe, operand in operands.items() if operand.stored is None]
     digests = {
-        recipe: operand.pattern.digest for recipe, operand in operands.items() if operand.pattern is not None
+        recipe: operand.stored.digest for recipe, operand in operands.items() if operand.stored is not None
     }
     with _workers(space, min(jobs, len(recipes)), operands) as workers:
         digests |= dict(zip(recipes, workers.map(_digest, recipes), strict=True))
@@ -170,8 +170,8 @@ def plan(space: DesignSpace, jobs: int = 1) -> Planned:
 
 def _recipe(operand: OperandPlan) -> str:
     """Return a text that says how an operand is made; equal texts, equal operands."""
-    if operand.pattern is not None:
-        what = operand.pattern.digest
+    if operand.stored is not None:
+        what = operand.stored.digest
     else:
         what = f"{type(operand.options).__name__} {operand.options} {operand.shape} {operand.k_axis}"
     return f"{what} {operand.seed} {operand.stream} {operand.source.role} {operand.source.file} {operand.source.key}"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -31,10 +32,12 @@ def test_the_commands_of_the_readme_run(
     monkeypatch.chdir(tmp_path)
     np.save("a.npy", np.eye(64, dtype=bool))
     np.save("b.npy", np.ones((64, 40), bool))
+    shutil.copy(root / "workloads" / "traces" / "resnet50thin_china.npz", "china.npz")
     for command in found:
         # The quick start runs whole in CI; its large GEMM is cut down here.
         words = [str(root / word) if word.startswith("configs/") else word for word in command.split()[1:]]
-        if words[0] == "run":
+        words = [word.replace("$PWD", str(tmp_path)) for word in words]
+        if "quickstart" in command:
             words += [f"--set=workloads.2.gemm.{axis}=256" for axis in "mnk"]
         ended = stcsim(*(word.replace("4096", "512") for word in words))
         assert ended.status == 0, f"{command}: {ended.err}"

@@ -7,7 +7,7 @@ import pytest
 from convolution import make_conv
 from stcsim.catalog import load_kernel, load_machine
 from stcsim.config.workload import Conv2dShape, OperandSource, Workload
-from stcsim.problem import assemble, operand_shapes
+from stcsim.problem import assemble
 from stcsim.resources import data_path
 from stcsim.result.result import Result
 from stcsim.run import Settings, run_gemm
@@ -16,6 +16,7 @@ from stcsim.workload.conv_shape import ConvShape
 from stcsim.workload.gemm import Gemm
 from stcsim.workload.generator import generate, parse_options
 from stcsim.workload.operand import Operand
+from stcsim.workload.operand_shape import operand_shapes
 from stcsim.workload.pattern_file import load_pattern
 
 DSTC = (load_machine("dstc-v100")[0], load_kernel("spwmma_128x128x32")[0])
@@ -105,7 +106,7 @@ def test_auto_tries_both_operands_on_the_side_of_the_small_quantum() -> None:
 
 def trace(name: str) -> Gemm:
     file = data_path("workloads", "traces", "resnet50thin_china.npz")
-    a, b = (load_pattern(file, f"{name}.{side}") for side in ("activations", "weights"))
+    a, b = (load_pattern(file, f"conv_{name}/BiasAdd.{side}").transpose() for side in "ab")
     return Gemm(name, Operand(a, "activation", 0, ""), Operand(b, "weight", 0, ""))
 
 

@@ -525,7 +525,7 @@ def test_a_file_that_is_missing_empty_or_no_file_is_one_error(tmp_path, suffix):
     path = tmp_path / f"weights{suffix}"
     assert refusal(path) == ": must be a file that exists"
     path.touch()
-    assert refusal(path) == ": must hold a pattern, but is empty"
+    assert refusal(path) == ": must hold something, but is empty"
     assert refusal(tmp_path / f"wieghts{suffix}") == f": must be a file that exists (did you mean {path}?)"
     folder = tmp_path / f"folder{suffix}"
     folder.mkdir()
@@ -541,9 +541,9 @@ def test_a_pipe_is_refused_and_not_waited_for(tmp_path):
 @pytest.mark.parametrize(
     ("name", "message"),
     [
-        ("w.mtx", "must be a file that ends in .npy, .npz, .smtx, not .mtx (did you mean .smtx?)"),
-        ("w.csv", "must be a file that ends in .npy, .npz, .smtx, not .csv"),
-        ("weights", "must be a file that ends in .npy, .npz, .smtx, not one without an ending"),
+        ("w.mxt", "must be a file that ends in .mtx, .npy, .npz, .smtx, not .mxt (did you mean .mtx?)"),
+        ("w.csv", "must be a file that ends in .mtx, .npy, .npz, .smtx, not .csv"),
+        ("weights", "must be a file that ends in .mtx, .npy, .npz, .smtx, not one without an ending"),
     ],
 )
 def test_an_unknown_kind_of_file_is_refused(tmp_path, name, message):
@@ -561,3 +561,19 @@ def test_the_ending_may_be_in_capitals(tmp_path):
     np.save(tmp_path / "w.npy", VALUES)
     (tmp_path / "w.npy").rename(tmp_path / "W.NPY")
     assert load_pattern(str(tmp_path / "W.NPY")).nnz == 3
+
+
+def test_an_archive_whose_directory_is_absurd_is_not_opened(tmp_path):
+    path = tmp_path / "t.npz"
+    save_patterns(path, {"w": MaskPattern(np.eye(3, dtype=bool))}, {})
+    content = bytearray(path.read_bytes())
+    at = content.rindex(b"PK\x05\x06")
+    content[at + 12 : at + 16] = (1 << 31).to_bytes(4, "little")
+    path.write_bytes(content)
+    assert refusal(path, "w") == f": must list its arrays in at most {1 << 24} bytes, not {1 << 31}"
+
+
+def test_a_fault_while_an_archive_is_written_leaves_nothing_behind(tmp_path):
+    with pytest.raises(TypeError):
+        save_patterns(tmp_path / "t.npz", {"w": MaskPattern(np.eye(3, dtype=bool))}, {"x": object()})
+    assert list(tmp_path.iterdir()) == []

@@ -20,6 +20,8 @@ _COMMANDS = {
     "run": "stcsim.cli.run:run",
     "sim": "stcsim.cli.sim:sim",
     "explain": "stcsim.cli.explain:explain",
+    "trace": "stcsim.cli.trace:trace",
+    "import": "stcsim.cli.import_:import_",
     "sweep": "stcsim.cli.sweep:sweep",
     "results": "stcsim.cli.results:results",
     "report": "stcsim.cli.report:report",

@@ -33,7 +33,7 @@ class OperandSource(Section):
     )
     file: str | None = Field(
         default=None,
-        description="A .smtx, .npy or .npz file, relative to the study's folder or to the shipped data.",
+        description="A .smtx, .mtx, .npy or .npz file, relative to the study's folder or to the shipped data.",
     )
     key: str | None = Field(default=None, description="Which pattern of an .npz file.")
     transpose: bool = Field(default=False, description="Whether the file holds the transposed operand.")
@@ -94,9 +94,6 @@ class Densities(Section):
     activation: Density = Field(default=1.0, description="Share of non-zero activations.")
 
 
-_OF_NETWORKS = ("sparsity", "layers", "patterns")
-
-
 class Workload(Section):
     """One GEMM or convolution and its two operands, or a network, which stands for all of its layers."""
 
@@ -108,14 +105,24 @@ class Workload(Section):
     a: OperandSource | None = Field(default=None, description="Operand A; of a convolution the input.")
     b: OperandSource | None = Field(default=None, description="Operand B; of a convolution the weight.")
     network: str | None = Field(
-        default=None, description="A table of workloads/networks, instead of sizes and operands."
+        default=None,
+        description="A table of workloads/networks, or a .yaml file that stcsim import wrote, instead of sizes and "
+        "operands.",
+    )
+    trace: str | None = Field(
+        default=None,
+        description="A trace (stcsim trace capture), instead of sizes and operands, relative to the study's folder "
+        "or to the shipped data.",
     )
     sparsity: str | Densities | None = Field(
         default=None,
-        description="Of a network: a table of workloads/sparsity, or densities of all layers; left out: dense.",
+        description="Of a network: a table of workloads/sparsity, or densities of all layers; left out: dense, or as "
+        "the .yaml file has it.",
     )
     layers: tuple[str, ...] | None = Field(
-        default=None, min_length=1, description="Of a network: layers to run, by name or pattern (layer1.*)."
+        default=None,
+        min_length=1,
+        description="Of a network or a trace: layers to run, by name or pattern (layer1.*).",
     )
     patterns: Patterns | None = Field(
         default=None,
@@ -133,26 +140,33 @@ class Workload(Section):
         default=None, description="Network in whose totals it counts; the layers of a network have it."
     )
 
+    @property
+    def has_layers(self) -> bool:
+        """Whether it stands for several layers, which are written out before anything runs."""
+        return self.network is not None or self.trace is not None
+
     @model_validator(mode="after")
     def _one_problem(self) -> Self:
         problems = []
-        if self.network is not None:
-            excess = [
-                name
-                for name in ("gemm", "conv2d", "a", "b", "part_of", "check_tiles")
-                if getattr(self, name) is not None
-            ]
-            problems += [Problem("must not be given beside network", path=name) for name in excess]
+        source = next((name for name in ("network", "trace") if getattr(self, name) is not None), None)
+        excess: list[str] = []
+        if source is not None:
+            others = ("gemm", "conv2d", "a", "b", "part_of", "check_tiles", "trace", "sparsity", "patterns")
+            fitting = ("sparsity", "patterns") if source == "network" else ("trace",)
+            excess = [name for name in others if name not in fitting and getattr(self, name) is not None]
             if self.repeat != 1:
-                problems.append(Problem("must not be given beside network", path="repeat"))
+                excess.append("repeat")
         else:
             if self.gemm is not None and self.conv2d is not None:
                 problems.append(Problem("must not be given beside gemm", path="conv2d"))
             problems += [
                 Problem("must be given", path=name) for name in ("a", "b") if getattr(self, name) is None
             ]
-            excess = [name for name in _OF_NETWORKS if getattr(self, name) is not None]
-            problems += [Problem("must not be given without network", path=name) for name in excess]
+            of_networks = [name for name in ("sparsity", "patterns") if getattr(self, name) is not None]
+            problems += [Problem("must not be given without network", path=name) for name in of_networks]
+            if self.layers is not None:
+                problems.append(Problem("must not be given without network or trace", path="layers"))
+        problems += [Problem(f"must not be given beside {source}", path=name) for name in excess]
         if problems:
             raise FieldError(problems)
         return self

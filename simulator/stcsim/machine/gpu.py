@@ -18,7 +18,7 @@ The rules (docs/gpu.md):
    filled since it was touched.
 5. *Computing.*  A slab is computed when it has landed, its predecessor is done and the SM is free; the SM serves its
    CTAs in the order in which they became ready.
-6. *Epilogue.*  After its last slab a CTA stores its tile: its SM's time for storing, or its turn at L2's writes,
+6. *Epilogue.*  After its last slab a CTA stores its tile: its SM's time for storing, or its turn at L2,
    whichever is later; lines of C that L2 no longer holds cost DRAM as many bytes.
 """
 
@@ -80,7 +80,6 @@ class _Chip:
     arrives_b: dict[tuple[int, int], int] = field(default_factory=dict)
     l2_free: int = 0
     dram_free: int = 0
-    write_free: int = 0
     l2_bytes: int = 0
     dram_read_bytes: int = 0
     dram_write_bytes: int = 0
@@ -143,7 +142,7 @@ class _Chip:
         self.write_free = (
             max(self.write_free, now) + int(self.work.written[cta]) * MILLI // self.model.write_rate
         )
-        return max(now + int(self.work.store_ticks[cta]), self.write_free) + self.model.store_latency_ticks
+        return max(now + int(self.work.store_ticks[cta]), self.l2_free) + self.model.store_latency_ticks
 
 
 def simulate(model: GpuModel, work: GpuWork, l2: L2State) -> GpuRun:

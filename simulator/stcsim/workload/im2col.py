@@ -32,20 +32,12 @@ from numpy.typing import NDArray
 
 from stcsim.errors import WorkloadError, must
 from stcsim.workload.conv_shape import ConvShape
+from stcsim.workload.lazy_pattern import LazyPattern, TransposedPattern
 from stcsim.workload.pattern import BoolArray, MaskPattern, Pattern, UintArray, smallest_unsigned
 from stcsim.workload.view import Indices
 
 _CHUNK_ELEMENTS = 1 << 25
 """Elements of the lowered matrix that are looked at a time: 32 MiB of temporary bytes."""
-
-
-class LazyPattern(Pattern):
-    """A pattern that is stored elsewhere: its bits are asked for block by block."""
-
-    def _packed_pieces(self) -> Iterator[bytes]:
-        rows = max(8, _CHUNK_ELEMENTS // max(1, self.shape[1]) // 8 * 8)
-        for r0 in range(0, self.shape[0], rows):
-            yield np.packbits(self.block(r0, r0 + rows, 0, self.shape[1])).tobytes()
 
 
 class Im2colPattern(LazyPattern):
@@ -170,12 +162,11 @@ class Im2colPattern(LazyPattern):
         """
         conv = self.conv
         m, window = self.shape[0], conv.r * conv.s
-        images = self.feature_map.mask().reshape(conv.n, conv.c, conv.h, conv.w)
         channels = max(1, _CHUNK_ELEMENTS // max(1, window * m))
         taps = window if window * m <= _CHUNK_ELEMENTS else max(1, _CHUNK_ELEMENTS // m)
         for c0 in range(0, conv.c_group, channels):
             c1 = min(c0 + channels, conv.c_group)
-            padded = self._padded(images[:, self.first_channel + c0 : self.first_channel + c1])
+            padded = self._padded(self._channels(self.first_channel + c0, self.first_channel + c1))
             for t0 in range(0, window, taps):
                 t1 = min(t0 + taps, window)
                 chunk = np.empty((c1 - c0, t1 - t0, conv.n, conv.p, conv.q), np.bool_)
@@ -186,52 +177,22 @@ class Im2colPattern(LazyPattern):
                     chunk[:, tap - t0] = padded[:, :, rows, cols].swapaxes(0, 1)
                 yield c0 * window + t0, chunk.reshape((c1 - c0) * (t1 - t0), m)
 
+    def _channels(self, first: int, end: int) -> BoolArray:
+        """Return channels of every image, shape (n, end - first, h, w)."""
+        conv = self.conv
+        maps = (
+            self.feature_map.block(i * conv.c + first, i * conv.c + end, 0, conv.h * conv.w)
+            for i in range(conv.n)
+        )
+        shape = (conv.n, end - first, conv.h, conv.w)
+        stacked = np.empty(shape, np.bool_)
+        for image, channels in zip(stacked, maps, strict=True):
+            image[...] = channels.reshape(shape[1:])
+        return stacked
+
     def _padded(self, images: BoolArray) -> BoolArray:
         """Return channels of every image with zeros around them."""
         top, left = self.conv.padding
         if not (top or left):
             return images
         return np.pad(images, ((0, 0), (0, 0), (top, top), (left, left)))
-
-
-class TransposedPattern(LazyPattern):
-    """A lazy pattern with rows and columns exchanged.
-
-    Parameters
-    ----------
-    base : Im2colPattern
-    """
-
-    def __init__(self, base: Im2colPattern) -> None:
-        self.base = base
-        self.shape = (base.shape[1], base.shape[0])
-
-    @property
-    def nnz(self) -> int:
-        """Number of non-zero elements."""
-        return self.base.nnz
-
-    @property
-    def n_stored(self) -> int:
-        """Elements that stand in the feature map; see `Im2colPattern.n_stored`."""
-        return self.base.n_stored
-
-    @property
-    def n_unique(self) -> int:
-        """Elements of the feature map; see `Im2colPattern.n_unique`."""
-        return self.base.n_unique
-
-    def block(self, r0: int, r1: int, c0: int, c1: int) -> BoolArray:
-        """Return a block; see `Pattern.block`."""
-        return self.base.block(c0, c1, r0, r1).T
-
-    def transpose(self) -> Im2colPattern:
-        """Return the pattern as it was."""
-        return self.base
-
-    def group_counts(self, axis: int, length: int) -> UintArray:
-        """Count the ones of every run; see `Pattern.group_counts`."""
-        return np.ascontiguousarray(self.base.group_counts(1 - axis, length).T)
-
-    def _counts_along(self, axis: int) -> NDArray[np.int64]:
-        return self.base._counts_along(1 - axis)

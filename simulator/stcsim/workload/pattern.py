@@ -139,14 +139,14 @@ class Pattern(ABC):
     def _counts_along(self, axis: int) -> NDArray[np.int64]: ...
 
     @abstractmethod
-    def _packed_pieces(self) -> Iterator[bytes]:
+    def packed_pieces(self) -> Iterator[bytes]:
         """Yield the bits of all elements in row-major order, most significant bit first."""
 
     @cached_property
     def digest(self) -> str:
         """Hash of the content: sha256 over the shape and the packed bits, 64 hex digits."""
         content = hashlib.sha256(f"{self.shape[0]}x{self.shape[1]}:".encode())
-        for piece in self._packed_pieces():
+        for piece in self.packed_pieces():
             content.update(piece)
         return content.hexdigest()
 
@@ -206,7 +206,8 @@ class DensePattern(Pattern):
     def _counts_along(self, axis: int) -> NDArray[np.int64]:
         return np.full(self.shape[1 - axis], self.shape[axis], dtype=np.int64)
 
-    def _packed_pieces(self) -> Iterator[bytes]:
+    def packed_pieces(self) -> Iterator[bytes]:
+        """Yield the bits of all elements; see `Pattern.packed_pieces`."""
         ones = bytes([0xFF]) * min(self.size // 8, _PACK_ELEMENTS // 8)
         left = self.size // 8
         while left:
@@ -292,7 +293,8 @@ class MaskPattern(Pattern):
         counts: NDArray[np.int64] = self.group_counts(axis, 128).sum(axis=axis, dtype=np.int64)
         return counts
 
-    def _packed_pieces(self) -> Iterator[bytes]:
+    def packed_pieces(self) -> Iterator[bytes]:
+        """Yield the bits of all elements; see `Pattern.packed_pieces`."""
         rows_per_piece = max(8, _PACK_ELEMENTS // max(1, self.shape[1]) // 8 * 8)
         for r0 in range(0, self.shape[0], rows_per_piece):
             yield np.packbits(self._mask[r0 : r0 + rows_per_piece]).tobytes()

@@ -30,7 +30,7 @@ _STARTED, _LANDED, _COMPUTED, _STORED_AT = (
     int(CtaTime.STARTED), int(CtaTime.LANDED), int(CtaTime.COMPUTED), int(CtaTime.STORED),
 )  # fmt: skip
 _REQUEST, _READY, _DONE, _STORED = 0, 1, 2, 3
-_L2_FREE, _DRAM_FREE, _WRITE_FREE, _FILLED, _L2_BYTES, _READ_BYTES, _WRITE_BYTES = 0, 1, 2, 3, 4, 5, 6
+_L2_FREE, _DRAM_FREE, _FILLED, _L2_BYTES, _READ_BYTES, _WRITE_BYTES = 0, 1, 2, 3, 4, 5
 _AGE_STEPS, _MILLI = AGE_STEPS, MILLI
 
 
@@ -96,7 +96,7 @@ def _run(
     ) = p  # fmt: skip
     n_ctas, n_slots = len(slabs), sms * resident_ctas
     ahead = max(1, stages - 1)
-    chip = np.zeros(7, np.int64)
+    chip = np.zeros(6, np.int64)
     chip[_FILLED] = filled
     arrives_a, arrives_b = np.zeros_like(last_a), np.zeros_like(last_b)
     heap = np.zeros(n_slots + 1, np.int64)
@@ -166,8 +166,8 @@ def _run(
             if lost > 0:
                 _ask_dram(chip, dram_rate, now, lost)
                 chip[_WRITE_BYTES] += lost
-            chip[_WRITE_FREE] = max(chip[_WRITE_FREE], now) + written[cta] * _MILLI // write_rate
-            done = max(now + store_ticks[cta], chip[_WRITE_FREE]) + store_latency
+            chip[_L2_FREE] = max(chip[_L2_FREE], now) + written[cta] * _MILLI // write_rate
+            done = max(now + store_ticks[cta], chip[_L2_FREE]) + store_latency
             stored_at[sm] = max(stored_at[sm], done)
             step[i] = _STORED
             _push(heap, waiting, done * n_slots + i)
