@@ -139,9 +139,8 @@ class _Chip:
         if lost:
             self.ask_dram(now, lost)
             self.dram_write_bytes += lost
-        self.write_free = (
-            max(self.write_free, now) + int(self.work.written[cta]) * MILLI // self.model.write_rate
-        )
+        turn = int(self.work.written[cta]) * MILLI // self.model.write_rate
+        self.l2_free = max(self.l2_free, now) + turn
         return max(now + int(self.work.store_ticks[cta]), self.l2_free) + self.model.store_latency_ticks
 
 
