@@ -90,6 +90,10 @@ class Kernel(Section):
         default=0.0,
         description="What launching it takes beyond an empty kernel, where the machine has a section gpu.",
     )
+    serial_cycles: NotNegative = Field(
+        default=0,
+        description="Cycles of each stage's copies in which a warp issues nothing: divergent code around them.",
+    )
     loop: Loop | None = Field(
         default=None,
         description="Measured main loop (configs/kernels/loops, by name): timed in place of code made from the shapes, "

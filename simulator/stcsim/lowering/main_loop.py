@@ -175,6 +175,8 @@ class MainLoop:
                 )
             else:
                 yield CodeOp("LDGSTS", reads=(address,), lines=self.lines)
+        if self.kernel.serial_cycles:
+            yield CodeOp("NOP", wait_cycles=self.kernel.serial_cycles)
         if not self.is_volta:
             yield CodeOp("LDGDEPBAR")
 

@@ -1,7 +1,7 @@
 """Straight-line code of one warp, with a loop in its middle: what the SM engine times.
 
 Place in the data flow: made by `stcsim.lowering.main_loop` from a kernel's shapes; `stcsim.machine.sm_schedule`
-gives it stall counts and scoreboard counters as a compiler does.  Knows no cycles.
+gives it stall counts and scoreboard counters as a compiler does.  Knows no cycles but those that a kernel states.
 """
 
 from __future__ import annotations
@@ -26,6 +26,8 @@ class CodeOp:
         Waits for groups of copies: how many may be pending.
     batch : int
         Loads: those of one batch are waited for together, so they share a scoreboard counter.
+    wait_cycles : int
+        Cycles from its issue in which the warp issues nothing, at least.
     set_, step : int
         HMMA.884: set and step of the 16x16x16 product.
     """
@@ -37,6 +39,7 @@ class CodeOp:
     lines: int = 0
     pending: int = 0
     batch: int = 0
+    wait_cycles: int = 0
     set_: int = 0
     step: int = 0
 

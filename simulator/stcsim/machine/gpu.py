@@ -8,7 +8,8 @@ The rules (docs/gpu.md):
 
 1. *Dispatch.*  The first CTAs start in order, one after the other, round robin over SMs; each later one starts when
    and where one ends.  Persistent: CTAs are fixed to slots.
-2. *Stages.*  A CTA asks for its first ``stages - 1`` slabs `start_ticks` after it starts; when it comes to a slab
+2. *Stages.*  A CTA asks for its first ``stages - 1`` slabs `start_ticks` after it starts, and computes none before
+   `head_ticks` more; when it comes to a slab
    it asks for the one ``stages - 1`` further on.  With a single stage it asks when the slab before is done.
 3. *L2 and DRAM.*  A request takes its turn (first come, first served) at L2 and at the port of its SM, and waits for
    room among the bytes on their way to its CTA (Little's law); what L2 has lost takes its turn at DRAM too.  A slab
@@ -199,7 +200,7 @@ def simulate(model: GpuModel, work: GpuWork, l2: L2State) -> GpuRun:
             if slot.slab < work.slabs[cta]:
                 head = model.head_ticks if slot.slab == 0 else 0
                 slot.step = _Step.READY
-                heapq.heappush(queue, (max(now, slot.landed[slot.slab][0] + head), i))
+                heapq.heappush(queue, (max(now + head, slot.landed[slot.slab][0]), i))
             else:
                 if model.persistent and cta + n_slots < n_ctas:
                     request(now, slot, cta + n_slots, 0, ahead)
@@ -217,7 +218,7 @@ def simulate(model: GpuModel, work: GpuWork, l2: L2State) -> GpuRun:
             storing = min(max(0, stored_at[sm] - sm_free[sm]), gap)
             sm_ticks[sm, SmTime.EPILOGUE] += storing
             if slot.slab == 0:
-                cta_ticks[cta, CtaTime.LANDED] = now - model.head_ticks
+                cta_ticks[cta, CtaTime.LANDED] = slot.landed[0][0]
             waited = SmTime.PROLOGUE if slot.slab == 0 else slot.landed[slot.slab][1]
             sm_ticks[sm, waited] += gap - storing
             ticks = int(work.slab_ticks[cta]) * int(work.shared_milli[active[sm]]) // MILLI
@@ -240,7 +241,7 @@ def simulate(model: GpuModel, work: GpuWork, l2: L2State) -> GpuRun:
         cta_ticks[following, CtaTime.STARTED] = now
         if model.persistent and work.slabs[following]:
             slot.step = _Step.READY
-            heapq.heappush(queue, (max(now, slot.landed[0][0] + model.head_ticks), i))
+            heapq.heappush(queue, (max(now, slot.landed[0][0]), i))
         else:
             slot.step = _Step.REQUEST
             heapq.heappush(queue, (now + model.start_ticks, i))

@@ -55,9 +55,9 @@ class GpuModel:
     start_ticks : int
         Start of a CTA to its first request.
     head_ticks : int
-        First slab landed to its first product.
+        First request to first product, at the earliest: all first requests are issued before.
     store_latency_ticks : int
-        Last product to the CTA's end, if storing is free.
+        Last slab done to the CTA's end, beside the time of storing.
     dispatch_ticks : int
         Between the first CTAs that the dispatcher starts.
     l2_rate, sm_rate, dram_rate, write_rate : int

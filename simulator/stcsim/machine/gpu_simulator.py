@@ -52,8 +52,8 @@ class CtaTiming:
         Of one slab by resident CTAs, in 1/1024 of that.
     causes : tuple of dict of str to int
         Sub-core cycles by cause while so many CTAs are resident, in proportion.
-    around_cycles : int
-        Of a CTA, for what is not slabs.
+    before_cycles, after_cycles : int
+        Of a CTA, around its slabs.
     instructions : dict of str to int
         Issued by the whole problem.
     products : int
@@ -62,7 +62,8 @@ class CtaTiming:
     slab_ticks: IntArray
     shared_milli: IntArray
     causes: tuple[Mapping[str, int], ...]
-    around_cycles: int
+    before_cycles: int
+    after_cycles: int
     instructions: dict[str, int]
     products: int
 
@@ -80,7 +81,8 @@ def of_slabs(lowered: Lowered, slab: SlabTiming) -> CtaTiming:
         slab_ticks=slab.ticks[1:2],
         shared_milli=slab.ticks * MILLI // alone,
         causes=slab.causes,
-        around_cycles=slab.around_cycles,
+        before_cycles=slab.before_cycles,
+        after_cycles=slab.after_cycles,
         instructions=instructions,
         products=0,
     )
@@ -97,7 +99,8 @@ def of_outer(ctas: OuterCtas, slabs: int) -> CtaTiming:
         slab_ticks=-(-ctas.cycles * TICKS // max(1, slabs)),
         shared_milli=np.concatenate(([0], together)),
         causes=(ctas.causes,) * (ctas.resident_ctas + 1),
-        around_cycles=0,
+        before_cycles=0,
+        after_cycles=0,
         instructions=ctas.instructions,
         products=ctas.products,
     )
@@ -217,8 +220,8 @@ def bind(lowered: Lowered, machine: Machine, ctas: CtaTiming, clock_hz: float) -
         resident_ctas=len(ctas.shared_milli) - 1,
         stages=stages,
         start_ticks=gpu.cta.start_cycles * TICKS,
-        head_ticks=ctas.around_cycles * TICKS,
-        store_latency_ticks=gpu.stores.latency_cycles * TICKS,
+        head_ticks=ctas.before_cycles * TICKS,
+        store_latency_ticks=(ctas.after_cycles + gpu.stores.latency_cycles) * TICKS,
         dispatch_ticks=round(gpu.cta.dispatch_cycles * TICKS),
         l2_rate=rate(gpu.l2.read_bandwidth),
         sm_rate=rate(gpu.l2.sm_bandwidth),

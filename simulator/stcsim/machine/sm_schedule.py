@@ -50,10 +50,10 @@ class _Scheduler:
         forwarded: dict[int, int] = {}
         pipe_free: dict[int, int] = {}
         written_later = {register for op in ops for register in op.writes}
-        now, last, end = -1, None, 0
+        now, last, end, free_from = -1, None, 0, 0
         for op in ops:
             row, kind = self.row(op)
-            earliest = now + 1 if last is not None else 0
+            earliest = max(now + 1, free_from) if last is not None else 0
             waits = 0
             for register in {*op.reads, *op.writes}:
                 known = (
@@ -75,6 +75,7 @@ class _Scheduler:
             row[Column.WAIT_MASK] |= waits
             self.clear(waits)
             now, last = earliest, row
+            free_from = now + op.wait_cycles
             if kind in (Kind.LOAD, Kind.COPY) and op.writes:
                 row[Column.WRITE_BARRIER] = counter = op.batch % _PROTECTING
                 self.held_by |= dict.fromkeys(op.writes, counter)

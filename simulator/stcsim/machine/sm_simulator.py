@@ -93,12 +93,14 @@ def simulate(lowered: Lowered, machine: Machine, engine: EngineName = "numba", t
     )
 
 
-def run_sms(engine: EngineName, model: SmModel, ctas: IntArray, threads: int) -> list[SmRun]:
-    """Run SMs with the given numbers of CTAs on the engine of that name."""
+def run_sms(
+    engine: EngineName, model: SmModel, ctas: IntArray, threads: int, n_starts: int = 0
+) -> list[SmRun]:
+    """Run SMs with the given numbers of CTAs on the engine of that name; see `stcsim.machine.sm.simulate`."""
     if engine == "reference":
         from stcsim.machine import sm  # each engine is loaded only where it runs
 
-        return sm.simulate(model, ctas)
+        return sm.simulate(model, ctas, n_starts=n_starts)
     from stcsim.machine.kernels import sm as fast  # numba takes most of a second to import
 
-    return fast.simulate(model, ctas, threads=threads)
+    return fast.simulate(model, ctas, threads=threads, n_starts=n_starts)

@@ -33,13 +33,14 @@ class SlabTiming:
         Of one slab while so many CTAs are resident; entry 0 is not used.
     causes : tuple of dict of str to int
         Sub-core cycles of those slabs by cause, in proportion; entry 0 is empty.
-    around_cycles : int
-        Of a CTA alone, for what is not slabs: fragments before the first product, results after the last one.
+    before_cycles, after_cycles : int
+        Of a CTA alone, around its slabs: first requests and fragments, and results of the last products.
     """
 
     ticks: IntArray
     causes: tuple[dict[str, int], ...]
-    around_cycles: int
+    before_cycles: int
+    after_cycles: int
 
     @property
     def resident_ctas(self) -> int:
@@ -80,7 +81,7 @@ def time_slab(lowered: Lowered, machine: Machine, engine: EngineName, threads: i
 def _time(lowered: Lowered, machine: Machine, engine: EngineName, threads: int) -> SlabTiming:
     k_cta = lowered.grid.tile.k_cta
     models = [bind(lowered, machine, slabs * k_cta) for slabs in (SHORT, LONG)]
-    around = _around(models, engine, threads)
+    before, after = _around(models, engine, threads)
     loop, n_residents = lowered.kernel.loop, models[0].resident_ctas
     if loop is not None:
         models = [bind_listing(loop, machine, iterations=slabs) for slabs in (SHORT, LONG)]
@@ -98,16 +99,19 @@ def _time(lowered: Lowered, machine: Machine, engine: EngineName, threads: int) 
                 if count
             }
         )
-    return SlabTiming(np.array(ticks, np.int64), tuple(causes), around)
+    return SlabTiming(np.array(ticks, np.int64), tuple(causes), before, after)
 
 
 def _landed(model: SmModel, residents: int, engine: EngineName, threads: int) -> SmRun:
     """Run so many CTAs, all resident, whose copies land at once."""
     ready = replace(model, machine=model.machine.but(copy_latency=0), resident_ctas=residents)
-    return run_sms(engine, ready, np.array([residents], np.int64), threads)[0]
+    return run_sms(engine, ready, np.array([residents], np.int64), threads, n_starts=2)[0]
 
 
-def _around(models: list[SmModel], engine: EngineName, threads: int) -> int:
-    """Return the cycles of a CTA alone that do not grow with its slabs."""
-    short, long = (_landed(model, 1, engine, threads).cycles for model in models)
-    return max(0, short - SHORT * (long - short) // (LONG - SHORT))
+def _around(models: list[SmModel], engine: EngineName, threads: int) -> tuple[int, int]:
+    """Return the cycles of a CTA alone that do not grow with its slabs: before its loop, and after it."""
+    short, long = (_landed(model, 1, engine, threads) for model in models)
+    both = max(0, short.cycles - SHORT * (long.cycles - short.cycles) // (LONG - SHORT))
+    slab = (long.cycles - short.cycles) // (LONG - SHORT)
+    before = min(both, max(0, int(short.starts[:, 1].max(initial=0)) - slab))
+    return before, both - before

@@ -174,11 +174,9 @@ def _run(
             waiting += 1
             continue
         if step[i] == _REQUEST or step[i] == _DONE:
-            ready = landed[i, at_slab[i] % ring]
-            if at_slab[i] == 0:
-                ready += head_ticks
+            earliest = now + head_ticks if at_slab[i] == 0 else now
             step[i] = _READY
-            _push(heap, waiting, max(now, ready) * n_slots + i)
+            _push(heap, waiting, max(earliest, landed[i, at_slab[i] % ring]) * n_slots + i)
             waiting += 1
             continue
         if step[i] == _READY:
@@ -187,7 +185,7 @@ def _run(
             storing = min(max(0, stored_at[sm] - sm_free[sm]), gap)
             sm_ticks[sm, _EPILOGUE] += storing
             if at_slab[i] == 0:
-                cta_ticks[cta, _LANDED] = now - head_ticks
+                cta_ticks[cta, _LANDED] = landed[i, 0]
             waited = _PROLOGUE if at_slab[i] == 0 else served_by[i, at_slab[i] % ring]
             sm_ticks[sm, waited] += gap - storing
             ticks = slab_ticks[cta] * shared_milli[active[sm]] // _MILLI
@@ -209,7 +207,7 @@ def _run(
         cta_ticks[following, _STARTED] = now
         if persistent and slabs[following] > 0:
             step[i] = _READY
-            _push(heap, waiting, max(now, landed[i, 0] + head_ticks) * n_slots + i)
+            _push(heap, waiting, max(now, landed[i, 0]) * n_slots + i)
         else:
             step[i] = _REQUEST
             _push(heap, waiting, (now + start_ticks) * n_slots + i)
