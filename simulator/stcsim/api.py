@@ -23,7 +23,7 @@ from numpy.typing import ArrayLike
 
 from stcsim.catalog import load_pair
 from stcsim.config.machine import Dtype
-from stcsim.config.study import Adapt, Engine, SparseSide
+from stcsim.config.study import Adapt, Engine, Level, SparseSide
 from stcsim.export import study_yaml
 from stcsim.points import axis_override, expand
 from stcsim.result.result import Result
@@ -83,6 +83,7 @@ def simulate(
     engine: Engine = "numba",
     check_tiles: int = 2,
     threads: int = 2,
+    level: Level = "gpu",
     overrides: Sequence[str] = (),
 ) -> Result:
     """Simulate one product.
@@ -99,6 +100,8 @@ def simulate(
         As the keys of a study.
     threads : int
         Of the engine; the result does not depend on it.
+    level : "gpu" or "sm"
+        The whole chip, or its SMs alone.
     overrides : sequence of str
         ``machine.PATH=VALUE`` and ``kernel.PATH=VALUE``.
 
@@ -114,7 +117,7 @@ def simulate(
     """
     problem = op if isinstance(op, Gemm) else gemm(*op)
     machine_entry, kernel_entry = load_pair(machine, kernel, overrides=overrides)
-    settings = Settings(dtype, adapt, sparse_side, engine, check_tiles, threads)
+    settings = Settings(dtype, adapt, sparse_side, engine, check_tiles, threads, level)
     return run_gemm(problem, machine_entry, kernel_entry, settings, seed=0)
 
 

@@ -17,9 +17,6 @@ from stcsim.machine.gpu_simulator import least_seconds
 from stcsim.machine.simulator import simulate, slab_timing
 from stcsim.machine.timing import EngineName, Timing
 
-NAME = "auto"
-"""What a study says instead of a kernel's name."""
-
 
 @dataclass(frozen=True)
 class Tried:

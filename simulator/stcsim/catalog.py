@@ -14,7 +14,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Literal
 
-from stcsim.config.base import with_base
+from stcsim.config.base import joined, with_base
 from stcsim.config.document import Document, format_path
 from stcsim.config.kernel import Kernel, compose_kernel
 from stcsim.config.loader import load
@@ -27,6 +27,8 @@ from stcsim.machine.datapaths import DATAPATHS
 from stcsim.resources import data_path
 
 Kind = Literal["machine", "kernel"]
+AUTO = "auto"
+"""What a study says instead of a kernel's name: the fastest of those that the machine lists (`stcsim.auto`)."""
 Rejected = Mapping[str, tuple[Problem, ...]]
 """Overrides that have no place in a machine or kernel, each with what is wrong with it."""
 
@@ -93,6 +95,9 @@ def _find(
     def base(of: str, where: Problem) -> Document:
         if of in (*above, name):
             raise ConfigError(replace(where, message=must("must not lead back to the file itself", of)))
+        part = data_path("configs", f"{kind}s", f"{of}.yaml")
+        if "/" in of and part.exists():
+            return with_base(load(part), base)
         return _find(kind, of, folder, where, (*above, name))
 
     if "/" in name or name.endswith((".yaml", ".yml")):
@@ -114,11 +119,8 @@ def tabulated() -> dict[str, Document]:
         table = load(path)
         for name in table.get(("entries",)):
             entry = table.subtree("entries", name)
-            document = with_base(
-                Document({**entry.data, "base": "", "name": name}, entry.file, entry.places, entry.prefix),
-                lambda _name, _place, table=table: table.subtree("kernel"),
-            )
-            found[name] = document
+            own = Document({**entry.data, "name": name}, entry.file, entry.places, entry.prefix)
+            found[name] = joined(table.subtree("kernel"), own)
     return found
 
 
@@ -303,11 +305,14 @@ def load_pair(
     of_machine, of_kernel = within("machine", overrides), within("kernel", overrides)
     place = Problem("", path=f"{option}machine")
     machine_entry, not_of_machine = load_machine(machine, overrides=of_machine, place=place)
-    kernel_entry, not_of_kernel = load_kernel(
-        kernel or machine_entry.machine.kernels[0],
-        overrides=of_kernel,
-        place=Problem("", path=f"{option}kernel"),
-    )
+    if kernel == AUTO:
+        kernel_entry, not_of_kernel = stand_in(machine_entry), no_kernel(of_kernel)
+    else:
+        kernel_entry, not_of_kernel = load_kernel(
+            kernel or machine_entry.machine.kernels[0],
+            overrides=of_kernel,
+            place=Problem("", path=f"{option}kernel"),
+        )
     what = "must be machine.PATH=VALUE or kernel.PATH=VALUE"
     problems = [
         Problem(what, file=f"--set {text}")
@@ -319,6 +324,20 @@ def load_pair(
     if problems:
         raise ConfigError(problems)
     return machine_entry, kernel_entry
+
+
+def stand_in(machine: MachineEntry) -> KernelEntry:
+    """Return what stands for the kernel until the race is run: the machine's first one, under the name ``auto``."""
+    first, _ = load_kernel(machine.machine.kernels[0])
+    return replace(first, kernel=first.kernel.model_copy(update={"name": AUTO}), assumed=())
+
+
+def no_kernel(overrides: Iterable[str]) -> Rejected:
+    """Refuse overrides of a kernel that is chosen later."""
+    return {
+        text: (Problem(f"must name the kernel that it changes, not {AUTO}", f"--set kernel.{text}"),)
+        for text in overrides
+    }
 
 
 def loops() -> list[str]:

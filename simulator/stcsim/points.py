@@ -19,7 +19,16 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from stcsim.catalog import Assumption, KernelEntry, MachineEntry, load_kernel, load_machine, within
+from stcsim.catalog import (
+    AUTO,
+    Assumption,
+    KernelEntry,
+    MachineEntry,
+    load_kernel,
+    load_machine,
+    stand_in,
+    within,
+)
 from stcsim.config.axis import Constraint
 from stcsim.config.document import format_path
 from stcsim.config.loader import parse
@@ -31,7 +40,7 @@ from stcsim.study import LoadedStudy, load_study
 
 MAX_POINTS = 1_000_000
 """Combinations of one study; more is a slip of the pen."""
-_OF_STUDY = ("workloads", "dtype", "adapt", "sparse_side", "engine", "check_tiles")
+_OF_STUDY = ("workloads", "dtype", "adapt", "sparse_side", "engine", "level", "check_tiles")
 
 
 @dataclass(frozen=True)
@@ -320,7 +329,11 @@ class _Expansion:
             if swept and self._is_for(path, pair)
         }
         machine = self._read_machine(target.machine, tuple(within("machine", texts.values())))
-        kernel = self._read_kernel(kernel_name, tuple(within("kernel", texts.values())))
+        kernel: tuple[KernelEntry, set[str]] | StcsimError
+        if kernel_name == AUTO and not isinstance(machine, StcsimError):
+            kernel = stand_in(machine[0]), set()
+        else:
+            kernel = self._read_kernel(kernel_name, tuple(within("kernel", texts.values())))
         used: set[str] = set()
         problems: list[Problem] = []
         for kind, found in (("machine", machine), ("kernel", kernel)):

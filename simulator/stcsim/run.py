@@ -9,11 +9,11 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from stcsim import MODEL_VERSION, __version__
-from stcsim.catalog import KernelEntry, MachineEntry, load_kernel
+from stcsim import MODEL_VERSION, __version__, auto
+from stcsim.catalog import AUTO, KernelEntry, MachineEntry, load_kernel
 from stcsim.config.kernel import Kernel
 from stcsim.config.machine import Dtype, Machine
-from stcsim.config.study import Adapt, Engine, SparseSide
+from stcsim.config.study import Adapt, Engine, Level, SparseSide
 from stcsim.errors import CheckError, LoweringError, Problem, must
 from stcsim.lowering import LOWERINGS, batch
 from stcsim.lowering.check import check_values
@@ -46,6 +46,7 @@ class Settings:
     engine: Engine = "numba"
     check_tiles: int = 2
     threads: int = 2
+    level: Level = "gpu"
 
 
 def require_compatible(machine: Machine, kernel: Kernel, dtype: Dtype) -> None:
@@ -126,23 +127,76 @@ def run_gemm(
     CheckError
         If the program computes a wrong value.
     """
-    require_compatible(machine.machine, kernel.kernel, settings.dtype)
-    _require_size(gemm, kernel.kernel)
+    if settings.level == "sm":
+        machine = replace(machine, machine=machine.machine.model_copy(update={"gpu": None}))
     best: tuple[Timing, Lowered, KernelEntry] | None = None
-    for candidate, notes in _sides(gemm, kernel.kernel, settings.sparse_side):
-        fitted, used, more = _fit(candidate, machine, kernel, settings)
-        lowering = LOWERINGS[used.kernel.lowering]
-        lowered = batch.lower(lowering, fitted, used.kernel, settings.dtype, machine.machine)
-        lowered = replace(lowered, notes=(*notes, *more, *lowered.notes))
-        timing = simulator.simulate(lowered, machine.machine, settings.engine, settings.threads)
-        if best is None or timing.cycles < best[0].cycles:
-            best = (timing, lowered, used)
+    if kernel.kernel.name == AUTO:
+        best = _fastest(gemm, machine, settings)
+    else:
+        require_compatible(machine.machine, kernel.kernel, settings.dtype)
+        _require_size(gemm, kernel.kernel)
+        for candidate, notes in _sides(gemm, kernel.kernel, settings.sparse_side):
+            lowered, used = _lowered(candidate, notes, machine, kernel, settings)
+            timing = simulator.simulate(lowered, machine.machine, settings.engine, settings.threads)
+            if best is None or timing.cycles < best[0].cycles:
+                best = (timing, lowered, used)
     if best is None:
         message = "no side of the problem was run"
         raise AssertionError(message)
     timing, lowered, used = best
     check = _checked(lowered, settings.check_tiles, seed)
     return _account(gemm, machine, used, settings, seed, timing, lowered, check)
+
+
+def try_kernels(
+    gemm: Gemms, machine: MachineEntry, settings: Settings, *, every: bool = False
+) -> list[auto.Tried]:
+    """Time the kernels that a machine lists on a problem, the fastest first.
+
+    Parameters
+    ----------
+    gemm : Gemm or GemmBatch
+    machine : MachineEntry
+    settings : Settings
+        ``sparse_side: auto`` counts as weight here: each kernel runs the problem one way round.
+    every : bool
+        Run also the kernels of which a lower bound shows that they cannot be the fastest.
+    """
+
+    def lower(kernel: KernelEntry) -> Lowered:
+        require_compatible(machine.machine, kernel.kernel, settings.dtype)
+        _require_size(gemm, kernel.kernel)
+        side = "weight" if settings.sparse_side == "auto" else settings.sparse_side
+        ((candidate, notes),) = _sides(gemm, kernel.kernel, side)
+        problem = batch.misfit(LOWERINGS[kernel.kernel.lowering], candidate, kernel.kernel)
+        if problem is not None and settings.adapt != "prune":
+            raise LoweringError(problem)
+        return _lowered(candidate, notes, machine, kernel, settings)[0]
+
+    kernels = list(auto.listed(machine, settings.dtype))
+    return auto.race(kernels, machine, lower, settings.engine, settings.threads, every=every)
+
+
+def _fastest(gemm: Gemms, machine: MachineEntry, settings: Settings) -> tuple[Timing, Lowered, KernelEntry]:
+    tried = try_kernels(gemm, machine, settings)
+    best = auto.fastest(tried, f"workload {gemm.name} on {machine.machine.name}")
+    if best.timing is None or best.lowered is None:
+        message = "the fastest kernel was run"
+        raise AssertionError(message)
+    fitting = sum(one.lowered is not None for one in tried)
+    note = f"kernel auto: the fastest of {fitting} that fit"
+    return best.timing, replace(best.lowered, notes=(note, *best.lowered.notes)), best.kernel
+
+
+def _lowered(
+    gemm: Gemms, notes: tuple[str, ...], machine: MachineEntry, kernel: KernelEntry, settings: Settings
+) -> tuple[Lowered, KernelEntry]:
+    """Fit the operands to a kernel, or a dense kernel to them, and lower."""
+    fitted, used, more = _fit(gemm, machine, kernel, settings)
+    lowered = batch.lower(
+        LOWERINGS[used.kernel.lowering], fitted, used.kernel, settings.dtype, machine.machine
+    )
+    return replace(lowered, notes=(*notes, *more, *lowered.notes)), used
 
 
 def _require_size(gemm: Gemms, kernel: Kernel) -> None:

@@ -16,7 +16,7 @@ from stcsim.config.machine import Dtype
 from stcsim.errors import ConfigError, Problem, StcsimError, must
 from stcsim.lowering import LOWERINGS
 from stcsim.result.result import Result
-from stcsim.run import Settings, require_compatible, run_gemm
+from stcsim.run import Settings, require_compatible, run_gemm, try_kernels
 from stcsim.workload.gemm import Gemm
 from stcsim.workload.generator import Dense, Uniform, generate
 from stcsim.workload.operand import Operand, Role
@@ -43,6 +43,19 @@ class Single:
     def run(self) -> Result:
         """Simulate it; errors as `stcsim.run.run_gemm`."""
         return run_gemm(self.gemm, self.machine, self.kernel, self.settings, seed=self.seed)
+
+    def kernels(self) -> list[dict[str, Any]]:
+        """Time every kernel that the machine lists, the fastest first: name, time or None, why it was not run."""
+        clock_hz = self.machine.machine.clock
+        tried = try_kernels(self.gemm, self.machine, self.settings, every=True)
+        return [
+            {
+                "kernel": one.kernel.kernel.name,
+                "time_us": one.seconds(clock_hz) * 1e6 if one.timing else None,
+                "reason": one.reason,
+            }
+            for one in tried
+        ]
 
     def timeline(self, count: int) -> list[str]:
         """Return the first outer products, one a line; errors as `stcsim.outer_timeline.timeline`."""
@@ -74,6 +87,7 @@ def prepare(
     engine: Any,
     check_tiles: int,
     threads: int,
+    level: Any,
     overrides: Sequence[str],
 ) -> Single:
     """Read everything that one GEMM needs; A counts as the weight, B as the activation.
@@ -86,7 +100,7 @@ def prepare(
         Of uniform random patterns; None: dense, or the file.
     file_a, file_b, key_a, key_b
         Pattern files.
-    machine, kernel, dtype, seed, sparse_side, adapt, engine, check_tiles, threads, overrides
+    machine, kernel, dtype, seed, sparse_side, adapt, engine, check_tiles, threads, level, overrides
         As the options of ``stcsim sim gemm``.
 
     Raises
@@ -138,6 +152,7 @@ def prepare(
         engine=engine,
         check_tiles=check_tiles,
         threads=threads,
+        level=level,
     )
     return Single(Gemm("gemm", *operands), machine_entry, kernel_entry, settings, seed)
 

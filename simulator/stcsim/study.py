@@ -13,13 +13,16 @@ from pathlib import Path
 from typing import Literal
 
 from stcsim.catalog import (
+    AUTO,
     Assumption,
     KernelEntry,
     MachineEntry,
     Rejected,
     load_kernel,
     load_machine,
+    no_kernel,
     rejected_by_all,
+    stand_in,
     within,
 )
 from stcsim.config.document import Document
@@ -214,7 +217,10 @@ def _pairs(
             place = document.place_of(path)
             where = Problem("", place.file, place.line, ".".join(map(str, path)))
             try:
-                kernel, rejected = load_kernel(name, overrides=of_kernels, folder=folder, place=where)
+                if name == AUTO:
+                    kernel, rejected = stand_in(machine), no_kernel(of_kernels)
+                else:
+                    kernel, rejected = load_kernel(name, overrides=of_kernels, folder=folder, place=where)
                 # An axis may give a machine what its kernel needs: `stcsim.points` asks each point.
                 if study.is_sweep:
                     require_compatible(machine.machine, kernel.kernel, study.dtype)
@@ -393,6 +399,7 @@ def run_study(
         engine=study.engine,
         check_tiles=study.check_tiles,
         threads=threads if processes == 1 else 1,
+        level=study.level,
     )
 
     def points(index: int) -> tuple[Point, ...]:

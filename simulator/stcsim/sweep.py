@@ -190,7 +190,14 @@ def _key(
         content |= {
             "machine": _text(point.machine, point.machine.machine, texts),
             "kernel": _text(point.kernel, point.kernel.kernel, texts),
-            "settings": [study.dtype, study.adapt, study.sparse_side, study.engine, study.check_tiles],
+            "settings": [
+                study.dtype,
+                study.adapt,
+                study.sparse_side,
+                study.engine,
+                study.level,
+                study.check_tiles,
+            ],
             "workload": study.workloads[layer].model_dump_json(exclude={"a", "b"}),
             "operands": [[digests[_recipe(operand)], _recipe(operand)] for operand in loaded.sources[layer]],
         }
@@ -482,4 +489,5 @@ def _settings(loaded: LoadedStudy) -> Settings:
         engine=study.engine,
         check_tiles=study.check_tiles,
         threads=_threads,
+        level=study.level,
     )

@@ -54,6 +54,10 @@ sim.add_command(loop)
     help="Fast cycle engine, readable cycle engine, or closed forms.",
 )
 @click.option(
+    "--level", type=click.Choice(["gpu", "sm"]), default="gpu", show_default=True,
+    help="Time the whole GPU where the machine has a section gpu, or its SMs alone.",
+)  # fmt: skip
+@click.option(
     "--check-tiles", type=click.IntRange(0), default=2, show_default=True, help="Warp tiles to check."
 )
 @click.option(
@@ -68,8 +72,11 @@ sim.add_command(loop)
     metavar="N",
     help="Also print the first N outer products of the first SM, each from its bitmap words to its banks.",
 )
+@click.option(
+    "--all-kernels", is_flag=True, help="Also print every kernel that the machine lists, the fastest first."
+)
 @click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
-def gemm(as_json: bool, timeline: int | None, **options: Any) -> None:
+def gemm(as_json: bool, timeline: int | None, all_kernels: bool, **options: Any) -> None:
     """Simulate C[m,n] = A[m,k] B[k,n]; the operands stay as given unless --sparse-side says otherwise."""
     from stcsim.cli.progress import Clock  # imported where used: --help stays quick
     from stcsim.single import prepare
@@ -78,8 +85,11 @@ def gemm(as_json: bool, timeline: int | None, **options: Any) -> None:
     with Clock(single.label):
         lines = single.timeline(timeline) if timeline is not None else []
         result = single.run()
+        kernels = single.kernels() if all_kernels else []
     if as_json:
-        more = {"timeline": lines} if lines else {}
+        more: dict[str, Any] = {"timeline": lines} if lines else {}
+        if all_kernels:
+            more["kernels"] = kernels
         click.echo(json.dumps(result.to_json() | more, indent=2))
         return
     from rich.console import Console
@@ -89,3 +99,6 @@ def gemm(as_json: bool, timeline: int | None, **options: Any) -> None:
     print_result(Console(), result)
     for line in lines:
         click.echo(line)
+    for row in kernels:
+        time = "-" if row["time_us"] is None else f"{row['time_us']:.2f} us"
+        click.echo(f"{row['kernel']:<36} {time:>14}  {row['reason'].partition(', not ')[0]}".rstrip())

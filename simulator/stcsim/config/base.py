@@ -38,7 +38,12 @@ def with_base(document: Document, find: Callable[[str, Problem], Document]) -> D
     if not isinstance(name, str):
         raise ConfigError(replace(place, message=must("must be the name of a file to build on", name)))
     own = {key: value for key, value in document.data.items() if key != KEY}
-    return replace(_joined(find(name, place), replace(document, data=own), ()), file=document.file)
+    return joined(find(name, place), replace(document, data=own))
+
+
+def joined(base: Document, top: Document) -> Document:
+    """Return `base` with everything that `top` says put over it, as a document of `top`'s file."""
+    return replace(_joined(base, top, ()), file=top.file)
 
 
 def _joined(base: Document, top: Document, path: Path) -> Document:

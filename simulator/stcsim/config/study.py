@@ -19,6 +19,8 @@ from stcsim.errors import Problem, must
 
 Adapt = Literal["error", "dense", "prune"]
 SparseSide = Literal["as_given", "weight", "a", "b", "auto"]
+Level = Literal["gpu", "sm"]
+"""What is timed: the whole GPU, or its SMs alone."""
 Engine = Literal["numba", "reference", "analytic"]
 
 
@@ -65,6 +67,11 @@ class Study(Section):
     )
     engine: Engine = Field(
         default="numba", description="Cycle engine; analytic: closed forms for first looks."
+    )
+    level: Level = Field(
+        default="gpu",
+        description="What is timed: gpu, the whole chip, where the machine has a section gpu; sm, the SMs alone, as if "
+        "memory and launch took no time.",
     )
     check_tiles: NotNegative = Field(
         default=2,

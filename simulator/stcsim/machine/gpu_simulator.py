@@ -27,7 +27,7 @@ from stcsim.machine.timing import CtaCycles, EngineName, Timing
 LABEL = "whole GPU: slabs from the SM engine; L2, DRAM, CTA starts, waves, epilogue and launch"
 """How results name this model of the chip."""
 
-EVENTS = 2**19
+EVENTS = 2**18
 """Slabs of all CTAs that are told apart; of larger problems, several successive ones count as one."""
 SECTOR_BYTES = 32
 """What L2 is written in (CUDA programming guide)."""
@@ -357,8 +357,8 @@ def least_seconds(lowered: Lowered, machine: Machine, slab: SlabTiming) -> float
     """Return a lower bound of the time of a kernel whose CTAs are all alike.
 
     Some SM has at least its share of the CTAs, each slab takes it at least the shortest time of any number of
-    resident CTAs, and L2 serves no faster than its rate.  With an exponent of at most 1, fewer cycles never take
-    longer under `stcsim.config.gpu.SustainedClock`, so the clock of the least cycles bounds the time.
+    resident CTAs, and L2 and the ways into the SMs serve no faster than their rates.  With an exponent of at most 1,
+    fewer cycles never take longer under `stcsim.config.gpu.SustainedClock`: the clock of the least cycles will do.
     """
     gpu, grid = _gpu(machine), lowered.grid
     slabs = slabs_along_k(lowered)
@@ -368,7 +368,9 @@ def least_seconds(lowered: Lowered, machine: Machine, slab: SlabTiming) -> float
     moved = lowered.traffic_bytes["operand_a"] + lowered.traffic_bytes["operand_b"]
     launch_cycles = round((gpu.launch.time + lowered.kernel.launch_overhead) * machine.clock)
     once = gpu.cta.start_cycles + gpu.l2.latency_cycles if ctas and slabs else 0
-    least = max(computing, moved / gpu.l2.read_bandwidth) + once + launch_cycles
+    in_flight = slab.resident_ctas * gpu.l2.cta_outstanding / max(1, gpu.l2.latency_cycles)
+    into_sms = machine.sms * min(gpu.l2.sm_bandwidth, in_flight)
+    least = max(computing, moved / gpu.l2.read_bandwidth, moved / into_sms) + once + launch_cycles
     work = of_slabs(lowered, slab)
     clock_hz = sustained_hz(
         machine.clock, gpu.sustained_clock, _activity(lowered, machine, work, max(1, int(least)))
