@@ -60,6 +60,10 @@ class Launch(Section):
     """Launching a kernel."""
 
     time: Seconds = Field(description="What an empty kernel takes, one launched behind the other.")
+    dependent: Seconds | None = Field(
+        default=None,
+        description="What the kernel that sums split-K's parts takes beyond moving them, with its launch; None: `time`.",
+    )
     repeated: bool = Field(
         default=True,
         description="Whether the same kernel ran before, so that L2 holds what is left of its operands.",

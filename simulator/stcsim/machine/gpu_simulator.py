@@ -276,7 +276,7 @@ def sustained_hz(clock_hz: float, law: SustainedClock | None, activity: float) -
     return clock_hz * float((law.onset_fraction / activity) ** law.exponent)
 
 
-def _reduction_cycles(lowered: Lowered, gpu: Gpu, kernel: Kernel, clock_hz: float, launch_cycles: int) -> int:
+def _reduction_cycles(lowered: Lowered, gpu: Gpu, kernel: Kernel, clock_hz: float) -> int:
     """Return what the second kernel of split-K takes: its launch, and all parts read and C written."""
     split = min(kernel.grid.split_k, max(1, slabs_along_k(lowered)))
     if split == 1:
@@ -285,6 +285,8 @@ def _reduction_cycles(lowered: Lowered, gpu: Gpu, kernel: Kernel, clock_hz: floa
     rate = gpu.l2.write_bandwidth
     if moved > gpu.l2.capacity:
         rate = min(rate, gpu.dram.bandwidth * gpu.dram.sustained_fraction / clock_hz)
+    launch = gpu.launch.time if gpu.launch.dependent is None else gpu.launch.dependent
+    launch_cycles = round((launch + kernel.launch_overhead) * clock_hz)
     return launch_cycles + gpu.cta.start_cycles + gpu.l2.latency_cycles + round(moved / rate)
 
 
@@ -317,7 +319,7 @@ def simulate(lowered: Lowered, machine: Machine, ctas: CtaTiming, engine: Engine
         model, work = bind(lowered, machine, ctas, clock_hz)
         run = _engine(engine, model, work, repeated=gpu.launch.repeated)
     launch_cycles = round((gpu.launch.time + lowered.kernel.launch_overhead) * clock_hz)
-    reduction = _reduction_cycles(lowered, gpu, lowered.kernel, clock_hz, launch_cycles)
+    reduction = _reduction_cycles(lowered, gpu, lowered.kernel, clock_hz)
     grid_cycles = -(-run.ticks // TICKS)
     sub_cores = machine.sms * machine.sub_cores_per_sm
     stalls = _stalls(run, ctas, grid_cycles * sub_cores)
@@ -375,7 +377,7 @@ def least_seconds(lowered: Lowered, machine: Machine, slab: SlabTiming) -> float
     clock_hz = sustained_hz(
         machine.clock, gpu.sustained_clock, _activity(lowered, machine, work, max(1, int(least)))
     )
-    reduction = _reduction_cycles(lowered, gpu, lowered.kernel, machine.clock, launch_cycles)
+    reduction = _reduction_cycles(lowered, gpu, lowered.kernel, machine.clock)
     return least / clock_hz + reduction / machine.clock
 
 
