@@ -41,11 +41,11 @@ def went_to(run: GpuRun, sm: int = 0) -> dict[str, int]:
 # -- one CTA ----------------------------------------------------------------------------------------------
 
 
-def test_one_slab_of_one_cta_takes_entry_fetch_head_compute_and_store_in_turn(engine: ModuleType) -> None:
+def test_one_slab_of_one_cta_takes_entry_fetch_compute_and_store_in_turn(engine: ModuleType) -> None:
     # Starts at 0, asks at start_ticks = 100.  500 bytes, all lost.
     # DRAM, 5 a tick: 100-200, + latency 70 = 270.  L2, 20 a tick: 100-125; port, 10 a tick: 100-150; the later
-    # + latency 30 = 180.  Landed at 270, first product 15 later: 285; computed for 200: 485.
-    # Store: 40 ticks of the SM, or L2's turn of 300 bytes at 6 a tick = 50: 485-535; + latency 25 = 560.
+    # + latency 30 = 180.  Landed at 270, after the head's 15 from 100 on; computed for 200: 470.
+    # Store: 40 ticks of the SM, or L2's turn of 300 bytes at 6 a tick = 50: 470-520; + latency 25 = 545.
     # C's 300 bytes are not in L2 either: DRAM writes them, nobody waits.
     model = PLAIN.but(
         start_ticks=100, head_ticks=15, store_latency_ticks=25, l2_latency_ticks=30, dram_latency_ticks=70,
@@ -53,9 +53,18 @@ def test_one_slab_of_one_cta_takes_entry_fetch_head_compute_and_store_in_turn(en
     )  # fmt: skip
     ctas = work([1], 200, bytes_a=400, bytes_b=100, bytes_c=300, written=300, store=40)
     run = simulate(engine, model, ctas, L2State.cold(ctas))
-    assert run.cta_ticks.tolist() == [[0, 270, 485, 560]]
-    assert went_to(run) == {"PROLOGUE": 285, "COMPUTE": 200, "EPILOGUE": 75}
+    assert run.cta_ticks.tolist() == [[0, 270, 470, 545]]
+    assert went_to(run) == {"PROLOGUE": 270, "COMPUTE": 200, "EPILOGUE": 75}
     assert (run.l2_bytes, run.dram_read_bytes, run.dram_write_bytes) == (500, 500, 300)
+
+
+def test_no_product_starts_before_the_first_requests_are_issued(engine: ModuleType) -> None:
+    # Asks at 10, landed at 30; the head takes 50 from 10 on: run 60-67.
+    # The second slab, asked at 60, landed 80, run 80-87: it waited 13.
+    model = PLAIN.but(start_ticks=10, head_ticks=50, l2_latency_ticks=20)
+    run = simulate(engine, model, work([2], 7, bytes_a=1))
+    assert run.cta_ticks.tolist() == [[0, 30, 87, 87]]
+    assert went_to(run) == {"PROLOGUE": 60, "COMPUTE": 14, "L2": 13}
 
 
 @pytest.mark.parametrize(
@@ -191,12 +200,12 @@ def test_dram_writes_the_share_of_a_tile_that_l2_has_lost(engine: ModuleType) ->
 def test_a_persistent_slot_asks_for_its_next_cta_before_it_stores(engine: ModuleType) -> None:
     # Start 20, latency 30, a slab runs 50, storing takes 40 ticks of the SM; two CTAs, one slot.
     # CTA 0: asks 20, landed 50, run 50-100, stored 140.
-    # Persistent: CTA 1 asks at 100, landed 130, is there at 140: run 140-190, stored 230.
+    # Persistent: CTA 1 asks at 100, landed 130, before it starts at 140: run 140-190, stored 230.
     # Else it starts at 140, asks at 160, landed 190, run 190-240, stored 280.
     model = PLAIN.but(start_ticks=20, l2_latency_ticks=30)
     ctas = work([1, 1], 50, bytes_a=1, store=40)
     run = simulate(engine, model.but(persistent=1), ctas)
-    assert run.cta_ticks.tolist() == [[0, 50, 100, 140], [140, 140, 190, 230]]
+    assert run.cta_ticks.tolist() == [[0, 50, 100, 140], [140, 130, 190, 230]]
     assert went_to(run) == {"PROLOGUE": 50, "COMPUTE": 100, "EPILOGUE": 80}
     run = simulate(engine, model, ctas)
     assert run.cta_ticks.tolist() == [[0, 50, 100, 140], [140, 190, 240, 280]]
