@@ -187,9 +187,10 @@ def h200_mma_sync(
 
     def predict(row: Row) -> Row:
         kernel = _lean(row["config"])
+        more = dict.fromkeys(("kernel_cycles_total", "bottleneck_cycles_total"))
         names = ("cycles_total", "mainloop_cycles_per_kiter", "prologue_cycles", "epilogue_cycles")
         if kernel is None:
-            return dict.fromkeys((f"predicted_{name}" for name in names), None)
+            return dict.fromkeys((f"predicted_{name}" for name in names), None) | more
         gemm = of_sizes(int(row["M"]), int(row["N"]), int(row["K"]))
         dtype: Dtype = next(iter(kernel.kernel.instructions))
         lowering = LOWERINGS[kernel.kernel.lowering]

@@ -70,7 +70,7 @@ def test_a_study_prints_a_row_for_each_layer_machine_and_kernel(stcsim: Run, stu
     assert rows[0]["edges x zeros"] == "-"
     assert any("transposed: the weight stands on the sparse side (A)" in line for line in lines)
     assert any("adapted: prune, " in line for line in lines)
-    assert any(line.startswith("cycles cover: SM engine: every instruction of every warp") for line in lines)
+    assert any(line.startswith("cycles cover: whole GPU: ") for line in lines)
 
 
 def test_the_output_folder_is_tidy_and_replays_to_the_same_bytes(
@@ -138,7 +138,7 @@ ERRORS: list[tuple[Callable[[str], str], str]] = [
      "not dstc-v10 (did you mean dstc-v100?)"),
     (replace("workloads:", "wrkloads:"),
      "{study}:8: wrkloads: must be a known key (adapt, axes, baseline, check_tiles, constraints, cost, dtype, "
-     "engine, machines, metrics, name, overrides, repetitions, sparse_side, summary, workloads), "
+     "engine, level, machines, metrics, name, overrides, repetitions, sparse_side, summary, workloads), "
      "not wrkloads (did you mean workloads?)"),
     (replace("density: 0.4", "densty: 0.4"),
      "{study}:11: workloads.0.a.pattern.densty: must be a known key (density, sparsity), not densty "

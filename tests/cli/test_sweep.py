@@ -233,7 +233,7 @@ def test_explain_lists_points_time_memory_and_assumptions(stcsim: Run, study: Pa
     assert "point 5: dstc-v100 with spwmma_128x128x32, machine.tensor_core.accumulator.tiles = 8" in out
     assert "12 runs, about " in out
     assert "MiB" in out
-    assert "dstc-v100.yaml: scheduler = gto" in out
+    assert "volta.yaml: scheduler = gto" in out
 
 
 ERRORS = [
@@ -242,7 +242,7 @@ ERRORS = [
      "not machine.tensor_core.accumulator.tles (did you mean machine.tensor_core.accumulator.tiles?)"),
     ("path: machine.tensor_core", "path: machin.tensor_core",
      "{study}:10: axes.0.path: must start with one of machine, kernel, workloads, dtype, adapt, sparse_side, "
-     "engine, check_tiles, not machin.tensor_core.accumulator.tiles"),
+     "engine, level, check_tiles, not machin.tensor_core.accumulator.tiles"),
     ("values: [4, 8]", "range: {first: 4, last: 2}",
      "{study}:10: axes.0.range.last: must be at least first (4), not 2"),
     ("values: [4, 8]", "values: [4, 4]", "{study}:10: axes.0.values.1: must differ from the values before it, not 4"),

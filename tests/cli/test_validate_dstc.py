@@ -111,7 +111,7 @@ def test_the_expected_fraction_is_the_binomial_mean(density: float, edge: int, q
 
 
 def test_dense_by_dense_occupies_both_v100_tensor_cores_alike(stcsim: Run) -> None:
-    shape = ["--m", "256", "--n", "256", "--k", "64"]
+    shape = ["--m", "256", "--n", "256", "--k", "64", "--level", "sm"]
     free = "machine.tensor_core.accumulator={tiles: 4, model: unlimited, drain_words_per_cycle: 32}"
     inner = json.loads(stcsim("sim", "gemm", *shape, "--machine", "v100", "--json").out)
     outer = json.loads(stcsim("sim", "gemm", *shape, "--machine", "dstc-v100", "--set", free, "--json").out)

@@ -83,7 +83,6 @@ def test_a_kernel_that_is_not_known_gets_empty_predictions_in_its_row(
     assert found["summary"] == {}
 
 
-@pytest.mark.xfail(reason="rows of unknown kernels lack the columns kernel_ and bottleneck_", raises=KeyError)
 def test_the_text_output_has_a_line_for_each_row_also_where_predictions_are_empty(
     stcsim: Run, table: Callable[[str], Path]
 ) -> None:

@@ -249,7 +249,6 @@ def test_no_kernel_of_the_tables_is_faster_than_its_least_time(
     assert 0 < least <= seconds
 
 
-@pytest.mark.xfail(reason="the clock is that of the first run, not of the one that DRAM makes shorter")
 def test_the_least_time_is_a_bound_where_a_falling_clock_meets_dram(a100: MachineEntry) -> None:
     kernel = load_kernel("imma16832_128x256x64_s3")[0].kernel
     least, seconds = least_and_simulated(a100, lowered(a100, kernel, 128, 26880, 183410))

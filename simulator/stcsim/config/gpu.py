@@ -62,7 +62,7 @@ class Launch(Section):
     time: Seconds = Field(description="What an empty kernel takes, one launched behind the other.")
     dependent: Seconds | None = Field(
         default=None,
-        description="What the kernel that sums split-K's parts takes beyond moving them, with its launch; None: `time`.",
+        description="What the kernel that sums split-K's parts takes beyond moving them; None: `time`.",
     )
     repeated: bool = Field(
         default=True,

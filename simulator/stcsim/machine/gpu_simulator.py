@@ -27,7 +27,7 @@ from stcsim.machine.timing import CtaCycles, EngineName, Timing
 LABEL = "whole GPU: slabs from the SM engine; L2, DRAM, CTA starts, waves, epilogue and launch"
 """How results name this model of the chip."""
 
-EVENTS = 2**18
+EVENTS = 2**19
 """Slabs of all CTAs that are told apart; of larger problems, several successive ones count as one."""
 SECTOR_BYTES = 32
 """What L2 is written in (CUDA programming guide)."""
@@ -279,7 +279,7 @@ def sustained_hz(clock_hz: float, law: SustainedClock | None, activity: float) -
 def _reduction_cycles(lowered: Lowered, gpu: Gpu, kernel: Kernel, clock_hz: float) -> int:
     """Return what the second kernel of split-K takes: its launch, and all parts read and C written."""
     split = min(kernel.grid.split_k, max(1, slabs_along_k(lowered)))
-    if split == 1:
+    if split == 1 or not lowered.grid.n_tiles:
         return 0
     moved = split * lowered.grid.m * lowered.grid.n * SUM_BYTES + lowered.traffic_bytes["output"]
     rate = gpu.l2.write_bandwidth
@@ -308,9 +308,11 @@ def simulate(lowered: Lowered, machine: Machine, ctas: CtaTiming, engine: Engine
     """
     gpu = _gpu(machine)
     clock_hz = machine.clock
+    # Without an element of C there is nothing to launch.
+    launch_time = (gpu.launch.time + lowered.kernel.launch_overhead) if lowered.grid.n_tiles else 0.0
     model, work = bind(lowered, machine, ctas, clock_hz)
     run = _engine(engine, model, work, repeated=gpu.launch.repeated)
-    launch_cycles = round((gpu.launch.time + lowered.kernel.launch_overhead) * clock_hz)
+    launch_cycles = round(launch_time * clock_hz)
     cycles = -(-run.ticks // TICKS) + launch_cycles
     activity = _activity(lowered, machine, ctas, cycles)
     clock_hz = sustained_hz(machine.clock, gpu.sustained_clock, activity)
@@ -318,7 +320,9 @@ def simulate(lowered: Lowered, machine: Machine, ctas: CtaTiming, engine: Engine
         # DRAM keeps its clock: more of its bytes come in a cycle of the slower SMs.
         model, work = bind(lowered, machine, ctas, clock_hz)
         run = _engine(engine, model, work, repeated=gpu.launch.repeated)
-    launch_cycles = round((gpu.launch.time + lowered.kernel.launch_overhead) * clock_hz)
+        activity = _activity(lowered, machine, ctas, -(-run.ticks // TICKS) + launch_cycles)
+        clock_hz = sustained_hz(machine.clock, gpu.sustained_clock, activity)
+    launch_cycles = round(launch_time * clock_hz)
     reduction = _reduction_cycles(lowered, gpu, lowered.kernel, clock_hz)
     grid_cycles = -(-run.ticks // TICKS)
     sub_cores = machine.sms * machine.sub_cores_per_sm
@@ -349,7 +353,7 @@ def _cta_cycles(run: GpuRun, work: GpuWork, slabs: int) -> CtaCycles | None:
     # Of several slabs that the engine counts as one, all but the last may have been computed when it landed.
     own = work.slabs * slabs / max(1, work.n_slabs)
     return CtaCycles(
-        prologue_cycles=float(np.median(landed - started)),
+        prologue_cycles=float(np.median(np.maximum(0, landed - started))),
         slab_cycles=float(np.median((computed - landed) / np.maximum(1, own))),
         epilogue_cycles=float(np.median(stored - computed)),
     )
@@ -387,10 +391,11 @@ def _stalls(run: GpuRun, ctas: CtaTiming, total: int) -> dict[str, int]:
     for residents, ticks in enumerate(run.compute_ticks.tolist()):
         causes = ctas.causes[residents]
         whole = sum(causes.values())
+        if not whole:
+            shares["imbalance"] = shares.get("imbalance", Fraction(0)) + ticks
+            continue
         for cause, count in causes.items():
             shares[cause] = shares.get(cause, Fraction(0)) + Fraction(ticks * count, whole)
-        if ticks and not whole:
-            shares["imbalance"] = shares.get("imbalance", Fraction(0)) + ticks
     for column, cause in _CAUSE_OF.items():
         shares[cause] = shares.get(cause, Fraction(0)) + int(run.sm_ticks[:, column].sum())
     return apportion(shares, total)

@@ -22,7 +22,7 @@ MOST_BARS = 18
 """Bars of the cycle breakdown; with more, layers are summed."""
 _CAUSES = (
     "tensor_busy", "accumulator_conflict", "operand_fetch", "issue", "dependency", "shared_memory", "l2", "dram",
-    "barrier", "prologue", "epilogue", "launch", "imbalance", "tail",
+    "barrier", "prologue", "epilogue", "split_k", "launch", "imbalance", "tail",
 )  # fmt: skip
 """Causes from the left: work, then what held a sub-core up, then what left it without work."""
 _IDLE = {"imbalance": "#969696", "tail": "#D9D9D9"}
@@ -143,7 +143,8 @@ def cycle_breakdown(results: SweepResults) -> Plot | None:
     if not causes:
         return None
     table: list[dict[str, Any]] = []
-    with column_figure(0.75 + 0.26 * len(groups)) as (figure, axes):
+    legend_rows = -(-len(causes) // 3)
+    with column_figure(0.75 + 0.26 * len(groups) + 0.17 * max(0, legend_rows - 3)) as (figure, axes):
         left = [0.0] * len(groups)
         totals = [sum(sum(each.values()) for each in stalls) for _, stalls, _ in groups]
         for i, cause in enumerate(causes):
