@@ -194,7 +194,8 @@ ERRORS = [
      f"--kernel: must be a known kernel ({', '.join(shipped('kernel'))}), not spwma_128x128x32 "
      "(did you mean spwmma_128x128x32?)"),
     (["--machine", "v100", "--m", "1", "--n", "1", "--k", "1", "--set", "machine.clok=1GHz"],
-     "--set machine.clok=1GHz: clok: must be a known key (clock, cta_slots_per_sm, gpu, kernel_tables, kernels, name, registers_per_sm, "
+     "--set machine.clok=1GHz: clok: must be a known key (clock, cta_slots_per_sm, gpu, kernel_tables, "
+     "kernels, name, registers_per_sm, "
      "registers_per_warp_unit, scheduler, shared_memory, sm, sms, sub_cores_per_sm, summary, tensor_core, "
      "warp_slots_per_sm), not clok (did you mean clock?)"),
     (["--machine", "v100", "--m", "1", "--n", "1", "--k", "1", "--set", "kernel.tile.m_ct=1"],

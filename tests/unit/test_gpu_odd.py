@@ -43,19 +43,19 @@ def test_odd_sizes_conserve_and_take_at_least_a_launch(size: tuple[int, int, int
     assert result.model == LABEL
     assert sum(result.stalls.values()) == result.cycles * result.sub_cores
     assert min(result.stalls.values()) >= 0
-    assert result.stalls["launch"] > 0
     assert all(0 <= value <= 1 for value in result.utilization.values())
     m, n, k = size
     assert result.macs_total == m * n * k
-    assert result.time_us >= LAUNCH_US * 0.999
+    if m * n:
+        assert result.stalls["launch"] > 0
+        assert result.time_us >= LAUNCH_US * 0.999
+    else:
+        assert result.cycles == 0  # nothing to launch for no element of C
     moved = sum(result.traffic_bytes.values())
     assert result.dram_bytes is not None
     # Split-K leaves partial sums of four bytes for the second kernel, in the place of C's own.
     parts = 4 * 4 * m * n if kernel == SPLIT else 0
     assert 0 <= result.dram_bytes <= moved + parts
-    if 0 in (m, n):
-        assert result.stalls["tensor_busy"] == 0
-        assert result.time_us < 2 * LAUNCH_US + 1
 
 
 @pytest.mark.parametrize("kernel", [PLAIN, SMALL, "hmma16816_64x256x32_s4"])
