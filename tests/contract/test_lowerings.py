@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from stcsim.catalog import load_kernel, load_machine, shipped
+from stcsim.catalog import kernels_of_table, load_kernel, load_machine, shipped, tabulated
 from stcsim.errors import LoweringError
 from stcsim.formats import FORMATS
 from stcsim.lowering import LOWERINGS
@@ -78,15 +78,30 @@ def test_a_lowered_problem_is_right_in_values_counts_and_engines(
         assert timing.products == gemm.macs_useful
 
 
+ONE_OF_EACH_TABLE = [
+    kernels_of_table(table)[0]
+    for table in (
+        "sm70_hmma884",
+        "sm80_hmma16816",
+        "sm80_imma16832",
+        "sm80_hmma_sp16832",
+        "sm80_imma_sp16864",
+    )
+]
+
+
 @pytest.mark.parametrize("machine", shipped("machine"))
-@pytest.mark.parametrize("kernel", shipped("kernel"))
+@pytest.mark.parametrize("kernel", sorted(set(shipped("kernel")) - set(tabulated())) + ONE_OF_EACH_TABLE)
 def test_a_kernel_runs_on_a_machine_exactly_if_it_has_the_datapath(machine: str, kernel: str) -> None:
     entry, used = load_machine(machine)[0].machine, load_kernel(kernel)[0].kernel
-    if used.datapath in entry.tensor_core.datapaths:
-        require_compatible(entry, used, "fp16")
+    dtype = next(iter(used.instructions))
+    if used.datapath in entry.tensor_core.datapaths and dtype in entry.tensor_core.macs_per_cycle:
+        require_compatible(entry, used, dtype)
         return
     with pytest.raises(LoweringError) as refusal:
-        require_compatible(entry, used, "fp16")
+        require_compatible(entry, used, dtype)
+    if used.datapath in entry.tensor_core.datapaths:
+        return
     # Both sides and what is accepted are named.
     for part in (kernel, machine, used.datapath, *entry.tensor_core.datapaths):
         assert part in str(refusal.value)

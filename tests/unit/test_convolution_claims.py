@@ -20,7 +20,7 @@ from stcsim.workload.operand_shape import operand_shapes
 from stcsim.workload.pattern_file import load_pattern
 
 DSTC = (load_machine("dstc-v100")[0], load_kernel("spwmma_128x128x32")[0])
-QUICK = Settings(check_tiles=0, sparse_side="weight")
+QUICK = Settings(check_tiles=0, sparse_side="weight", level="sm")
 
 
 def run(shape: ConvShape, density_in: float, density_weight: float, settings: Settings = QUICK) -> Result:
@@ -95,7 +95,7 @@ def test_edges_and_zeros_are_told_apart_by_runs_that_skip_less(
 def test_auto_tries_both_operands_on_the_side_of_the_small_quantum() -> None:
     shape = ConvShape(n=1, c=32, h=14, w=14, k=64, r=3, s=3, padding=(1, 1))
     as_given, turned, auto = (
-        run(shape, 0.15, 0.9, Settings(check_tiles=0, sparse_side=side))  # type: ignore[arg-type]
+        run(shape, 0.15, 0.9, Settings(check_tiles=0, sparse_side=side, level="sm"))  # type: ignore[arg-type]
         for side in ("as_given", "b", "auto")
     )
     # The sparser operand, here the map, leaves fewer outer products where the quantum is 8 ...
@@ -147,7 +147,7 @@ def test_real_filters_lose_more_when_pruned_to_two_of_four_than_uniform_ones() -
         )
         result = run_gemm(
             problem, load_machine("a100-sxm4-40gb")[0], load_kernel("hmma_sp16832_128x128x64")[0],
-            Settings(adapt="prune", sparse_side="weight", check_tiles=0), seed=0,
+            Settings(adapt="prune", sparse_side="weight", check_tiles=0, level="sm"), seed=0,
         )  # fmt: skip
         note = next(note for note in result.notes if "prune" in note)
         losses[name] = float(note.split("prune, ")[1].split("%")[0])

@@ -355,11 +355,11 @@ def test_an_empty_mapping_lacks_every_required_key_of_a_shipped_model(model: typ
 
 
 def test_a_typo_in_a_shipped_machine_is_told_with_its_line() -> None:
-    file = data_path("configs", "machines", "v100.yaml")
+    file = data_path("configs", "machines", "h200-mma-sync.yaml")
     text = file.read_text(encoding="utf-8").replace("\nsms:", "\nsmss:")
     line = next(i for i, row in enumerate(text.splitlines(), 1) if row.startswith("smss:"))
     keys = ", ".join(sorted(Machine.model_fields))
     assert messages(text, Machine) == [
         f"f.yaml:{line}: smss: must be a known key ({keys}), not smss (did you mean sms?)"
     ]
-    assert validate(Machine, load(file)).sms == 80
+    assert validate(Machine, load(file)).sms == 132
