@@ -18,7 +18,7 @@ from stcsim.machine.sm_record import CAUSES, Cause, IntArray, SmModel, SmRun
 from stcsim.machine.sm_schedule import schedule
 from stcsim.machine.timing import EngineName, Timing
 
-LABEL = "SM engine: every instruction of every warp; L2 and DRAM not modelled yet, cp.async latency fixed"
+LABEL = "SM engine: every instruction of every warp; L2, DRAM and launch take no time, cp.async latency fixed"
 """How results name this model of the chip."""
 
 _IMBALANCE, _TAIL = "imbalance", "tail"
