@@ -127,8 +127,7 @@ def run_gemm(
     CheckError
         If the program computes a wrong value.
     """
-    if settings.level == "sm":
-        machine = replace(machine, machine=machine.machine.model_copy(update={"gpu": None}))
+    machine = _at_level(machine, settings)
     best: tuple[Timing, Lowered, KernelEntry] | None = None
     if kernel.kernel.name == AUTO:
         best = _fastest(gemm, machine, settings)
@@ -148,6 +147,13 @@ def run_gemm(
     return _account(gemm, machine, used, settings, seed, timing, lowered, check)
 
 
+def _at_level(machine: MachineEntry, settings: Settings) -> MachineEntry:
+    """Return the machine, without its section ``gpu`` where SMs alone are timed."""
+    if settings.level == "gpu":
+        return machine
+    return replace(machine, machine=machine.machine.model_copy(update={"gpu": None}))
+
+
 def try_kernels(
     gemm: Gemms, machine: MachineEntry, settings: Settings, *, every: bool = False
 ) -> list[auto.Tried]:
@@ -162,6 +168,7 @@ def try_kernels(
     every : bool
         Run also the kernels of which a lower bound shows that they cannot be the fastest.
     """
+    machine = _at_level(machine, settings)
 
     def lower(kernel: KernelEntry) -> Lowered:
         require_compatible(machine.machine, kernel.kernel, settings.dtype)

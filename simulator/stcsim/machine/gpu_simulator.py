@@ -21,7 +21,7 @@ from stcsim.lowering.raster import raster
 from stcsim.machine.gpu_record import MILLI, TICKS, GpuModel, GpuRun, GpuWork, IntArray, L2State, SmTime
 from stcsim.machine.outer_simulator import OuterCtas
 from stcsim.machine.sm_binding import leading
-from stcsim.machine.sm_slab import SlabTiming
+from stcsim.machine.sm_slab import SLABS_OF_CAUSES, SlabTiming
 from stcsim.machine.timing import CtaCycles, EngineName, Timing
 
 LABEL = "whole GPU: slabs from the SM engine; L2, DRAM, CTA starts, waves, epilogue and launch"
@@ -54,6 +54,8 @@ class CtaTiming:
         Sub-core cycles by cause while so many CTAs are resident, in proportion.
     before_cycles, after_cycles : int
         Of a CTA, around its slabs.
+    busy_cycles : int
+        Sub-core cycles in which tensor pipes are occupied, of the whole problem: counted, not apportioned.
     instructions : dict of str to int
         Issued by the whole problem.
     products : int
@@ -64,6 +66,7 @@ class CtaTiming:
     causes: tuple[Mapping[str, int], ...]
     before_cycles: int
     after_cycles: int
+    busy_cycles: int
     instructions: dict[str, int]
     products: int
 
@@ -71,11 +74,13 @@ class CtaTiming:
 def of_slabs(lowered: Lowered, slab: SlabTiming) -> CtaTiming:
     """Return the timing of a kernel whose CTAs are all alike."""
     grid, program = lowered.grid, lowered.program
-    warps = grid.ctas_m * grid.ctas_n * grid.tile.warps
+    ctas, slabs = grid.ctas_m * grid.ctas_n, slabs_along_k(lowered)
+    # A stage is run whole, as by the SM engine, also where K ends within it.
+    rounds = ctas * grid.tile.warps * slabs * max(1, grid.tile.k_cta // program.k_step)
     instructions: dict[str, int] = {}
-    for op in program.body:
+    for op in program.body if rounds else ():
         name = op.instruction.mnemonic
-        instructions[name] = instructions.get(name, 0) + warps * program.iterations
+        instructions[name] = instructions.get(name, 0) + rounds
     alone = max(1, int(slab.ticks[1]))
     return CtaTiming(
         slab_ticks=slab.ticks[1:2],
@@ -83,6 +88,7 @@ def of_slabs(lowered: Lowered, slab: SlabTiming) -> CtaTiming:
         causes=slab.causes,
         before_cycles=slab.before_cycles,
         after_cycles=slab.after_cycles,
+        busy_cycles=ctas * slabs * slab.causes[1].get("tensor_busy", 0) // SLABS_OF_CAUSES,
         instructions=instructions,
         products=0,
     )
@@ -101,6 +107,7 @@ def of_outer(ctas: OuterCtas, slabs: int) -> CtaTiming:
         causes=(ctas.causes,) * (ctas.resident_ctas + 1),
         before_cycles=0,
         after_cycles=0,
+        busy_cycles=ctas.causes["tensor_busy"],
         instructions=ctas.instructions,
         products=ctas.products,
     )
@@ -386,19 +393,17 @@ def least_seconds(lowered: Lowered, machine: Machine, slab: SlabTiming) -> float
 
 
 def _stalls(run: GpuRun, ctas: CtaTiming, total: int) -> dict[str, int]:
-    """Divide `total` sub-core cycles among causes as the ticks of the run say."""
-    shares: dict[str, Fraction] = {"tensor_busy": Fraction(0)}
+    """Divide `total` sub-core cycles: tensor pipes busy as counted, the rest as the ticks of the run say."""
+    busy = min(ctas.busy_cycles, total)
+    shares: dict[str, Fraction] = {}
     for residents, ticks in enumerate(run.compute_ticks.tolist()):
-        causes = ctas.causes[residents]
-        whole = sum(causes.values())
-        if not whole:
-            shares["imbalance"] = shares.get("imbalance", Fraction(0)) + ticks
-            continue
-        for cause, count in causes.items():
-            shares[cause] = shares.get(cause, Fraction(0)) + Fraction(ticks * count, whole)
+        waiting = {cause: count for cause, count in ctas.causes[residents].items() if cause != "tensor_busy"}
+        whole = sum(ctas.causes[residents].values())
+        for cause, count in waiting.items():
+            shares[cause] = shares.get(cause, Fraction(0)) + Fraction(ticks * count, max(1, whole))
     for column, cause in _CAUSE_OF.items():
         shares[cause] = shares.get(cause, Fraction(0)) + int(run.sm_ticks[:, column].sum())
-    return apportion(shares, total)
+    return {"tensor_busy": busy} | apportion(shares, total - busy)
 
 
 def apportion(shares: Mapping[str, Fraction], total: int) -> dict[str, int]:
@@ -411,10 +416,10 @@ def apportion(shares: Mapping[str, Fraction], total: int) -> dict[str, int]:
     """
     whole = sum(shares.values(), Fraction(0))
     if whole == 0:
-        return {"tensor_busy": 0, "tail": total} if total else {"tensor_busy": 0}
+        return {"tail": total} if total else {}
     exact = {cause: share * total / whole for cause, share in shares.items()}
     parts = {cause: int(value) for cause, value in exact.items()}
     left = total - sum(parts.values())
     for cause in sorted(exact, key=lambda cause: (parts[cause] - exact[cause], cause))[:left]:
         parts[cause] += 1
-    return {cause: count for cause, count in parts.items() if count or cause == "tensor_busy"}
+    return {cause: count for cause, count in parts.items() if count}

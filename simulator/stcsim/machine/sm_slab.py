@@ -21,6 +21,8 @@ from stcsim.machine.timing import EngineName
 
 SHORT, LONG = 16, 48
 """Slabs of the two runs; the first ones fill pipes and queues."""
+SLABS_OF_CAUSES = LONG - SHORT
+"""Slabs that the causes of one resident CTA are of."""
 
 
 @dataclass(frozen=True)
@@ -49,6 +51,7 @@ class SlabTiming:
 
 
 _KEPT = 512
+"""Timings that are kept; a table of kernels with its splits is some hundred."""
 _timed: dict[tuple[str, ...], SlabTiming] = {}
 
 
