@@ -21,10 +21,11 @@ PLAIN = GpuModel(
 
 @dataclass(frozen=True)
 class GpuCase:
-    """A chip and its work."""
+    """A chip, its work, and what L2 has room for."""
 
     model: GpuModel
     work: GpuWork
+    room_bytes: int = 0
 
 
 def work(
@@ -60,8 +61,8 @@ def work(
 
 
 def warm(work: GpuWork) -> L2State:
-    """An L2 that holds everything, and loses nothing while nothing is filled."""
-    state = L2State.cold(work)
+    """An L2 that holds everything, and loses nothing while nothing is replaced."""
+    state = L2State.cold(work, 0)
     for last in (state.last_a, state.last_b, state.last_c):
         last[:] = 0
     return state
@@ -132,4 +133,4 @@ def gpu_cases(draw: st.DrawFn, most_ctas: int = 16) -> GpuCase:
         written=np.array(ints(0, 300), np.int64),
         store_ticks=np.array(ints(0, 40), np.int64),
     )
-    return GpuCase(model, made)
+    return GpuCase(model, made, draw(st.sampled_from([0, 100, 2000])))

@@ -52,7 +52,7 @@ def test_one_slab_of_one_cta_takes_entry_fetch_compute_and_store_in_turn(engine:
         **rates(l2=20, sm=10, dram=5, write=6),
     )  # fmt: skip
     ctas = work([1], 200, bytes_a=400, bytes_b=100, bytes_c=300, written=300, store=40)
-    run = simulate(engine, model, ctas, L2State.cold(ctas))
+    run = simulate(engine, model, ctas, L2State.cold(ctas, 0))
     assert run.cta_ticks.tolist() == [[0, 270, 470, 545]]
     assert went_to(run) == {"PROLOGUE": 270, "COMPUTE": 200, "EPILOGUE": 75}
     assert (run.l2_bytes, run.dram_read_bytes, run.dram_write_bytes) == (500, 500, 300)
@@ -151,7 +151,7 @@ def test_two_sms_share_dram_in_turn(engine: ModuleType) -> None:
     # SM 0 ends at 65 and has nothing more: tail.
     model = PLAIN.but(sms=2, dram_latency_ticks=10, **rates(dram=4))
     ctas = work([1, 1], 5, bytes_a=120, bytes_b=80)
-    run = simulate(engine, model, ctas, L2State.cold(ctas))
+    run = simulate(engine, model, ctas, L2State.cold(ctas, 0))
     assert run.cta_ticks[:, CtaTime.STORED].tolist() == [65, 115]
     assert went_to(run, 0) == {"PROLOGUE": 60, "COMPUTE": 5, "TAIL": 50}
     assert went_to(run, 1) == {"PROLOGUE": 110, "COMPUTE": 5}
@@ -163,7 +163,7 @@ def test_a_block_that_another_cta_fetches_lands_no_earlier_than_its(engine: Modu
     # DRAM, but it waits for it until 60 too.
     model = PLAIN.but(sms=2, dram_latency_ticks=10, **rates(dram=4))
     ctas = work([1, 1], 5, bytes_a=120, bytes_b=80, panel_a=[0, 0], panel_b=[0, 0])
-    run = simulate(engine, model, ctas, L2State.cold(ctas))
+    run = simulate(engine, model, ctas, L2State.cold(ctas, 0))
     assert run.cta_ticks[:, CtaTime.LANDED].tolist() == [60, 60]
     assert (run.l2_bytes, run.dram_read_bytes) == (400, 200)
 
@@ -173,15 +173,27 @@ def test_a_second_run_reads_nothing_of_what_fits_l2(engine: ModuleType) -> None:
     # C too is written into lines that L2 holds.
     model = PLAIN.but(dram_latency_ticks=25, l2_latency_ticks=5)
     ctas = work([2, 2], 10, bytes_a=60, bytes_b=40, bytes_c=80, written=80)
-    l2 = L2State.cold(ctas)
+    l2 = L2State.cold(ctas, 0)
     first = simulate(engine, model, ctas, l2)
     assert (first.dram_read_bytes, first.dram_write_bytes) == (400, 160)
-    assert l2.filled_bytes == 560
+    assert l2.replaced_bytes == 560
     second = simulate(engine, model, ctas, l2)
     assert (second.l2_bytes, second.dram_read_bytes, second.dram_write_bytes) == (400, 0, 0)
     # First: slab 0 landed 25, slab 1, asked at 25, landed 50, run until 60; the second CTA the same: 120.
     # Second: slab 0 landed 5, run until 15, slab 1, asked at 5, landed 10, run until 25; twice: 50.
     assert (first.ticks, second.ticks) == (120, 50)
+
+
+def test_nothing_is_lost_until_l2_is_full(engine: ModuleType) -> None:
+    # Capacity 640, all of it free: the first run brings 2 CTAs x 2 slabs x 100 bytes and 160 of C, 560 in all, into the
+    # room; 80 are left.  So no age grows, and the second run finds everything, 7/8 of the capacity.
+    model = PLAIN.but(capacity_bytes=640)
+    ctas = work([2, 2], 10, bytes_a=60, bytes_b=40, bytes_c=80, written=80)
+    l2 = L2State.cold(ctas, 640)
+    first = simulate(engine, model, ctas, l2)
+    assert (first.dram_read_bytes, l2.room_bytes, l2.replaced_bytes) == (400, 80, 0)
+    second = simulate(engine, model, ctas, l2)
+    assert (second.dram_read_bytes, second.dram_write_bytes, l2.room_bytes) == (0, 0, 80)
 
 
 def test_dram_writes_the_share_of_a_tile_that_l2_has_lost(engine: ModuleType) -> None:
@@ -191,10 +203,10 @@ def test_dram_writes_the_share_of_a_tile_that_l2_has_lost(engine: ModuleType) ->
     model = PLAIN.but(capacity_bytes=640)
     ctas = work([0], 0, bytes_c=1000, written=1000)
     l2 = warm(ctas)
-    l2.filled_bytes = 640
+    l2.replaced_bytes = 640
     run = simulate(engine, model, ctas, l2)
     assert run.dram_write_bytes == 631
-    assert (l2.filled_bytes, l2.last_c.tolist()) == (1271, [1271])
+    assert (l2.replaced_bytes, l2.last_c.tolist()) == (1271, [1271])
 
 
 def test_a_persistent_slot_asks_for_its_next_cta_before_it_stores(engine: ModuleType) -> None:

@@ -16,7 +16,7 @@ The rules (docs/gpu.md):
    has landed when the last of them has served it, plus that one's latency; a block that another CTA is fetching lands
    no earlier than that one's.
 4. *Residency in L2.*  `stcsim.machine.gpu_record.miss_table`: the share of a block that is lost grows with the bytes
-   filled since it was touched.
+   replaced since it was touched; nothing is replaced until L2 is full.
 5. *Computing.*  A slab is computed when it has landed, its predecessor is done and the SM is free; the SM serves its
    CTAs in the order in which they became ready.
 6. *Epilogue.*  After its last slab a CTA stores its tile: its SM's time for storing, or its turn at L2,
@@ -87,7 +87,7 @@ class _Chip:
 
     def lost(self, last: int, n_bytes: int) -> int:
         """Return how many bytes of a block touched last at fill count `last` are no longer in L2."""
-        age = (self.l2.filled_bytes - last) // max(1, self.model.capacity_bytes // AGE_STEPS)
+        age = (self.l2.replaced_bytes - last) // max(1, self.model.capacity_bytes // AGE_STEPS)
         return n_bytes * self.miss_of_age[min(age, len(self.miss_of_age) - 1)] // MILLI
 
     def ask_dram(self, now: int, n_bytes: int) -> int:
@@ -101,8 +101,8 @@ class _Chip:
     ) -> tuple[int, int]:  # fmt: skip
         """Look a block up in L2, fetch what is lost; return how much, and when DRAM has brought it (0: nothing)."""
         lost = self.lost(int(last[key]), n_bytes) * fresh_milli // MILLI
-        self.l2.filled_bytes += lost
-        last[key] = self.l2.filled_bytes
+        self.l2.fill(lost)
+        last[key] = self.l2.replaced_bytes
         if lost:
             arrives[key] = self.ask_dram(now, lost) + self.model.dram_latency_ticks
             self.dram_read_bytes += lost
@@ -135,8 +135,8 @@ class _Chip:
         """Write a CTA's tile; return when it is written."""
         n_bytes, tile = int(self.work.bytes_c[cta]), int(self.work.tile_c[cta])
         lost = self.lost(int(self.l2.last_c[tile]), n_bytes)
-        self.l2.filled_bytes += lost
-        self.l2.last_c[tile] = self.l2.filled_bytes
+        self.l2.fill(lost)
+        self.l2.last_c[tile] = self.l2.replaced_bytes
         if lost:
             self.ask_dram(now, lost)
             self.dram_write_bytes += lost

@@ -22,7 +22,7 @@ MILLI = 1024
 AGE_STEPS = 64
 """Entries of the table of misses for each capacity's worth of age."""
 LONG_AGO = -(2**60)
-"""Fill count at which data that L2 never held was touched last."""
+"""Replaced bytes at which data that L2 never held was touched last."""
 
 
 class SmTime(IntEnum):
@@ -169,29 +169,39 @@ class CtaTime(IntEnum):
 
 @dataclass
 class L2State:
-    """When L2 was last asked for each block, in bytes filled since the beginning; engines go on from it.
+    """When L2 was last asked for each block, in bytes replaced since the beginning; engines go on from it.
 
     Parameters
     ----------
     last_a : ndarray of int64, shape (n_panels_a, n_slabs)
     last_b : ndarray of int64, shape (n_panels_b, n_slabs)
     last_c : ndarray of int64, shape (n_tiles_c,)
-    filled_bytes : int
+    room_bytes : int
+        What L2 has room for; until it is full nothing is replaced.
+    replaced_bytes : int
     """
 
     last_a: IntArray
     last_b: IntArray
     last_c: IntArray
-    filled_bytes: int = 0
+    room_bytes: int
+    replaced_bytes: int = 0
+
+    def fill(self, n_bytes: int) -> None:
+        """Take bytes in, first where there is room, then in the place of others."""
+        into_room = min(self.room_bytes, n_bytes)
+        self.room_bytes -= into_room
+        self.replaced_bytes += n_bytes - into_room
 
     @classmethod
-    def cold(cls, work: GpuWork) -> L2State:
-        """Return the state of an L2 that holds nothing of this problem."""
+    def cold(cls, work: GpuWork, capacity_bytes: int) -> L2State:
+        """Return the state of an empty L2."""
         n_slabs = work.n_slabs
         return cls(
             np.full((len(work.bytes_a), n_slabs), LONG_AGO, np.int64),
             np.full((len(work.bytes_b), n_slabs), LONG_AGO, np.int64),
             np.full(int(work.tile_c.max(initial=-1)) + 1, LONG_AGO, np.int64),
+            room_bytes=capacity_bytes,
         )
 
 
@@ -224,10 +234,9 @@ class GpuRun:
 def miss_table() -> IntArray:
     """Return the share of a block that L2 has lost, in 1/1024, by its age in 1/64 of the capacity.
 
-    Of a cache that replaces at random, exp(-age / capacity) is left after `age` bytes have been filled.
-    Source: reads of 58, 67 and 100 MB through the 50 MB of an H200 (data/h200/mem_bandwidth.csv, L2_read_cg:
-    28.1, 20.2 and 17.8 bytes a cycle and SM between 32.6 and 17.3) lie at this law (25.8, 23.0, 19.0) and far
-    from a strict LRU, which would lose everything.
+    Of a cache that replaces at random, exp(-age / capacity) is left after `age` bytes have been replaced.
+    Source: reads of 59, 67 and 101 MB through the 50 MB of an H200 (data/h200/mem_bandwidth.csv, L2_read_cg) fall from
+    L2's rate to DRAM's bit by bit, where a strict LRU would be at DRAM's at once; docs/gpu.md sets both side by side.
     """
     age = np.arange(8 * AGE_STEPS + 1) / AGE_STEPS
     return np.round(MILLI * -np.expm1(-age)).astype(np.int64)

@@ -257,7 +257,7 @@ def _engine(engine: EngineName, model: GpuModel, work: GpuWork, *, repeated: boo
         from stcsim.machine.gpu import simulate  # each engine is loaded only where it runs
     else:
         from stcsim.machine.kernels.gpu import simulate  # numba takes most of a second to import
-    l2 = L2State.cold(work)
+    l2 = L2State.cold(work, model.capacity_bytes)
     run = simulate(model, work, l2)
     footprint = int(work.bytes_a.sum() + work.bytes_b.sum()) * work.n_slabs + int(work.bytes_c.sum())
     if repeated and footprint < 4 * model.capacity_bytes:
