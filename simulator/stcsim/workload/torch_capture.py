@@ -140,14 +140,15 @@ class _Recorder:
         op = type(module).__name__
         x = arguments[0] if arguments else None
         try:
-            product, weight = self._product(module, x)
+            found = self._product(module, x)
         except CannotSay as error:
             self._writer.left_out.append(LeftOut(name=name, op=op, macs=error.macs, reason=str(error)))
             return
-        except NotImplementedError:
+        if found is None:
             reason = "stcsim does not run this module"
             self._writer.left_out.append(LeftOut(name=name, op=op, macs=_count(module, x), reason=reason))
             return
+        product, weight = found
         write_layer(
             self._writer,
             traced(name, op, product, "activation", "weight"),
@@ -157,20 +158,14 @@ class _Recorder:
             keep_values=self._keep_values,
         )
 
-    def _product(self, module: Any, x: Any) -> tuple[Product, NDArray[Any]]:
-        """Return what a module multiplies, and its weight as the product wants it.
-
-        Raises
-        ------
-        NotImplementedError
-            If stcsim does not run it.
-        """
+    def _product(self, module: Any, x: Any) -> tuple[Product, NDArray[Any]] | None:
+        """Return what a module multiplies, and its weight as the product wants it; None if stcsim does not run it."""
         nn = self._torch.nn
         if isinstance(module, nn.Linear):
             weight = _array(module.weight).T
             return matmul(tuple(x.shape), weight.shape), weight
         if not isinstance(module, nn.Conv1d | nn.Conv2d | nn.Conv3d) or module.padding_mode != "zeros":
-            raise NotImplementedError
+            return None
         weight = _array(module.weight)
         # A map without a batch has one axis less.
         shape = tuple(x.shape) if x.ndim == weight.ndim else (1, *x.shape)
