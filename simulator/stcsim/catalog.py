@@ -88,27 +88,23 @@ def shipped(kind: Kind) -> list[str]:
 
 
 def _find(
-    kind: Kind, name: str, folder: Path | None, place: Problem, above: tuple[str, ...] = ()
+    kind: Kind, name: str, folder: Path | None, place: Problem, above: tuple[Path, ...] = ()
 ) -> Document:
-    """Read the file that `name` stands for, with its base; a name with a slash or .yaml is a path."""
+    """Read the file that `name` stands for, with its base; a name with a slash or .yaml is a path.
 
-    def base(of: str, where: Problem) -> Document:
-        if of in (*above, name):
-            raise ConfigError(replace(where, message=must("must not lead back to the file itself", of)))
-        part = data_path("configs", f"{kind}s", f"{of}.yaml")
-        if "/" in of and part.exists():
-            return with_base(load(part), base)
-        return _find(kind, of, folder, where, (*above, name))
-
-    if "/" in name or name.endswith((".yaml", ".yml")):
-        return with_base(load((folder or Path()) / name), base)
+    A base's path starts at the folder of the file that names it; ``chips/volta`` and the like are parts that ship.
+    """
     if kind == "kernel" and name in tabulated():
         return tabulated()[name]
-    if name not in shipped(kind):
-        raise ConfigError(
-            Problem(unknown(kind, name, shipped(kind)), file=place.file, line=place.line, path=place.path)
-        )
-    return with_base(load(data_path("configs", f"{kind}s", f"{name}.yaml")), base)
+    file = data_path("configs", f"{kind}s", f"{name}.yaml")
+    if not file.exists() and ("/" in name or name.endswith((".yaml", ".yml"))):
+        file = (folder or Path()) / name
+    elif not file.exists():
+        raise ConfigError(replace(place, message=unknown(kind, name, shipped(kind))))
+    if file.resolve() in above:
+        raise ConfigError(replace(place, message=must("must not lead back to the file itself", name)))
+    below = (*above, file.resolve())
+    return with_base(load(file), lambda of, where: _find(kind, of, file.parent, where, below))
 
 
 @cache

@@ -50,6 +50,15 @@ def test_a_file_may_build_on_a_shipped_one_by_its_name(tmp_path: Path) -> None:
     assert machine == shipped.model_copy(update={"name": "mine", "sms": 4})
 
 
+def test_a_base_is_looked_for_beside_the_file_that_names_it(tmp_path: Path) -> None:
+    (tmp_path / "parts").mkdir()
+    write(
+        tmp_path / "parts", bottom=BASE.replace("BASE", "bottom"), middle="base: bottom.yaml\nname: middle\n"
+    )
+    write(tmp_path, top="base: parts/middle.yaml\nname: top\nstages: 3\n")
+    assert load_kernel("top.yaml", folder=tmp_path)[0].kernel.stages == 3
+
+
 def test_lists_are_not_joined_but_replaced(tmp_path: Path) -> None:
     write(tmp_path, mine="base: a100-sxm4-40gb\nname: mine\nkernel_tables: [sm80_imma16832]\n")
     assert load_machine("mine.yaml", folder=tmp_path)[0].machine.kernel_tables == ("sm80_imma16832",)
