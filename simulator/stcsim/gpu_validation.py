@@ -11,18 +11,17 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
-from typing import Any
 
 from stcsim.auto import Tried, fastest, listed, race
 from stcsim.catalog import KernelEntry, MachineEntry, load_kernel, load_machine
 from stcsim.config.machine import Dtype
-from stcsim.dstc_validation import Progress, Row, Validation, read_table
 from stcsim.errors import StcsimError
 from stcsim.lowering import LOWERINGS
 from stcsim.lowering.lowered import Lowered
 from stcsim.machine.simulator import simulate
 from stcsim.machine.timing import Timing
 from stcsim.parallel import ordered
+from stcsim.validation import Progress, Row, Validation, measured_pairs, read_table
 from stcsim.workload.gemm import Gemm
 from stcsim.workload.operand import Operand
 from stcsim.workload.pattern import DensePattern
@@ -96,20 +95,22 @@ def _each(
     return out
 
 
-def a100_gemm(path: Path, machine: str, processes: int = 2, progress: Progress | None = None) -> Validation:
+def a100_gemm(
+    path: Path | None, machine: str, processes: int = 2, progress: Progress | None = None
+) -> Validation:
     """Predict the times of dense, 2:4 and K-expanded GEMMs; the weight (n) stands on mma.sp's sparse side.
 
     Parameters
     ----------
-    path : Path
-        CSV with dtype, m, n, k; for each column of `SPARSE` and ``dense_us`` that it has, filled or empty, a
-        prediction comes out.
+    path : Path or None
+        CSV with dtype, m, n, k, None: what ships; for each column of `SPARSE` and ``dense_us`` that it has, filled
+        or empty, a prediction comes out.
     machine : str
     processes : int
     progress : callable, optional
         Called after each row.
     """
-    rows = read_table(path, "a100-gemm", ("m", "n", "k"), texts=("dtype",))
+    rows = read_table(path, "a100-gemm", ("m", "n", "k"), ("dtype",), ("dense_us", *SPARSE))
     entry, _ = load_machine(machine)
     kernels = {dtype: tuple(listed(entry, dtype)) for dtype in {row["dtype"] for row in rows}}
 
@@ -129,7 +130,11 @@ def a100_gemm(path: Path, machine: str, processes: int = 2, progress: Progress |
         return found
 
     out = _each(rows, predict, processes, progress)
-    return Validation(out, _summary(out, ["dense_us", *SPARSE]))
+    pairs = {column: measured_pairs(out, column) for column in ("dense_us", *SPARSE)}
+    pairs["K-expanded, all"] = [
+        pair for column in SPARSE if column.startswith("kexp") for pair in pairs[column]
+    ]
+    return Validation(out, pairs, "us")
 
 
 def _told(column: str, best: Tried, value: float) -> Row:
@@ -147,17 +152,17 @@ def a100_sxm_bf16(
     path: Path | None, machine: str, processes: int = 2, progress: Progress | None = None
 ) -> Validation:
     """Predict host times of bf16 GEMMs, host time included; arguments as `a100_gemm`, columns m, n, k."""
-    rows = read_table(path, "a100-sxm80-gemm-bf16", ("m", "n", "k"))
+    column = "host_ms_incl_21us"
+    rows = read_table(path, "a100-sxm80-gemm-bf16", ("m", "n", "k"), measured=(column,))
     entry, _ = load_machine(machine)
     dense = tuple(one for one in listed(entry, "bf16") if one.kernel.lowering == "dense_inner")
-    column = "host_ms_incl_21us"
 
     def predict(row: Row) -> Row:
         best = _race(_Problem(int(row["m"]), int(row["n"]), int(row["k"]), "bf16", dense), entry)
         return _told(column, best, best.seconds(entry.machine.clock) * 1e3 + HOST_US / 1e3)
 
     out = _each(rows, predict, processes, progress)
-    return Validation(out, _summary(out, [column]))
+    return Validation(out, {column: measured_pairs(out, column)}, "ms")
 
 
 @cache
@@ -170,19 +175,20 @@ def _lean(config: str) -> KernelEntry | None:
 
 
 def h200_mma_sync(
-    path: Path, machine: str, processes: int = 2, progress: Progress | None = None
+    path: Path | None, machine: str, processes: int = 2, progress: Progress | None = None
 ) -> Validation:
     """Predict cycles of the hand-written kernels; rows of other schedules than ``lean`` get no prediction.
 
     Parameters
     ----------
-    path : Path
-        CSV with M, N, K and config.
+    path : Path or None
+        CSV with M, N, K and config; None: what ships.
     machine : str
     processes : int
     progress : callable, optional
     """
-    rows = read_table(path, "h200-mma-sync", ("M", "N", "K"), texts=("config",))
+    measured = ("cycles_total", "mainloop_cycles_per_kiter")
+    rows = read_table(path, "h200-mma-sync", ("M", "N", "K"), ("config",), measured)
     entry, _ = load_machine(machine)
 
     def predict(row: Row) -> Row:
@@ -209,28 +215,4 @@ def h200_mma_sync(
         }
 
     out = _each(rows, predict, processes, progress)
-    return Validation(out, _summary(out, ["cycles_total"]))
-
-
-def _summary(rows: Sequence[Row], columns: Sequence[str]) -> Row:
-    """Return mean, 90th percentile and largest absolute error of every column that was measured somewhere."""
-    summary: Row = {}
-    for column in columns:
-        errors = sorted(
-            abs(row[f"predicted_{column}"] - row[column]) / row[column]
-            for row in rows
-            if row.get(column) and row.get(f"predicted_{column}") is not None
-        )
-        if errors:
-            summary[column] = error_figures(errors)
-    return summary
-
-
-def error_figures(errors: Sequence[float]) -> dict[str, Any]:
-    """Return how many relative errors there are, their mean, 90th percentile and the largest."""
-    return {
-        "n_measured": len(errors),
-        "mean_absolute_error_fraction": sum(errors) / len(errors),
-        "p90_absolute_error_fraction": errors[int(0.9 * len(errors))],
-        "largest_absolute_error_fraction": errors[-1],
-    }
+    return Validation(out, {column: measured_pairs(out, column) for column in measured}, "cycles")

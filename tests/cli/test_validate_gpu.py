@@ -44,7 +44,7 @@ def test_a_prediction_needs_no_measurement_and_does_not_read_it(
             assert one[f"predicted_{column}"] > 0
     assert blind["summary"] == {}
     assert {name: part["n_measured"] for name, part in seen["summary"].items()} == {
-        "dense_us": 1, "sparse_2of4_us": 2, "kexp_2of6_us": 1,
+        "dense_us": 1, "sparse_2of4_us": 2, "kexp_2of6_us": 1, "K-expanded, all": 1,
     }  # fmt: skip
     want = abs(seen["rows"][0]["predicted_dense_us"] - 5) / 5
     assert seen["summary"]["dense_us"]["mean_absolute_error_fraction"] == pytest.approx(want)
@@ -111,6 +111,14 @@ def test_the_text_output_has_a_line_for_each_row_also_where_predictions_are_empt
             ],
         ),
         ("a100-sxm80-gemm-bf16", "m,n,k\n1,,3\n", [":2: n: must be a finite number, 0 or more, not "]),
+        (
+            "a100-gemm",
+            "dtype,m,n,k,dense_us,kexp_2of6_us\nfp16,8,8,8,fast,0\n",
+            [
+                ":2: dense_us: must be a finite number above 0, or empty, not fast",
+                ":2: kexp_2of6_us: must be a finite number above 0, or empty, not 0",
+            ],
+        ),
         ("h200-mma-sync", "M,N,K\n1,2,3\n", [":1: must have the columns M, N, K, config, not M, N, K"]),
     ],
 )

@@ -1,8 +1,9 @@
-"""A file that a command is about to write: refused early where something would be lost."""
+"""Files that a command writes: refused early where something would be lost, else written whole or not at all."""
 
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from pathlib import Path
 
 from stcsim.errors import ConfigError, Problem, must
@@ -27,3 +28,22 @@ def check_file(path: Path, suffixes: tuple[str, ...], *, force: bool) -> None:
     else:
         return
     raise ConfigError(Problem(message, str(path)))
+
+
+def write_files(folder: Path, files: Mapping[str, bytes]) -> None:
+    """Write files into a folder, each whole or not at all; those with the same names are replaced.
+
+    Raises
+    ------
+    ConfigError
+        If the folder cannot be made or written.
+    """
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        for name, content in files.items():
+            scratch = folder / f".{name}.part"
+            scratch.write_bytes(content)
+            scratch.replace(folder / name)
+    except OSError as error:
+        message = f"must be a folder that can be written ({error.strerror})"
+        raise ConfigError(Problem(message, str(folder))) from None

@@ -17,6 +17,7 @@ def report(folder: Path, output: Path | None) -> None:
 
     Files of an earlier report with the same names are replaced.
     """
+    from stcsim.cli.output_file import write_files
     from stcsim.errors import ConfigError, Problem
     from stcsim.result.sweep_results import SweepResults
 
@@ -28,13 +29,5 @@ def report(folder: Path, output: Path | None) -> None:
 
     target = output or folder / "report"
     files = report_files(results)
-    try:
-        target.mkdir(parents=True, exist_ok=True)
-        for name, content in files.items():
-            scratch = target / f".{name}.part"
-            scratch.write_bytes(content)
-            scratch.replace(target / name)
-    except OSError as error:
-        message = f"must be a folder that can be written ({error.strerror})"
-        raise ConfigError(Problem(message, str(target))) from None
+    write_files(target, files)
     click.echo(f"written: {target / 'README.md'} and {sum(name.endswith('.png') for name in files)} plots")

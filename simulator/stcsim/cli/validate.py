@@ -10,6 +10,7 @@ import click
 
 from stcsim.cli.validate_dstc import fig21, sparseloop
 from stcsim.cli.validate_gpu import a100_gemm, a100_sxm_bf16, h200_mma_sync
+from stcsim.cli.validate_output import draw, jobs_option, plot_option
 
 
 @click.group()
@@ -52,6 +53,32 @@ def h200(data: Path, only: tuple[str, ...], output: Path | None, as_json: bool) 
     except OSError as error:
         message = f"must be a file that can be written ({error.strerror})"
         raise ConfigError(Problem(message, str(output))) from None
+
+
+@validate.command("all")
+@jobs_option
+@click.option("--json", "as_json", is_flag=True, help="Print the errors as JSON.")
+@plot_option
+def everything(jobs: int, as_json: bool, folder: Path | None) -> None:
+    """Run every validation whose measurements ship, and print the errors as Markdown."""
+    from stcsim.cli.progress import Bar
+    from stcsim.shipped_validation import run_all
+
+    summaries = {}
+    with Bar() as bar:
+        for name, found in run_all(jobs, bar.update):
+            summaries[name] = found.summary
+            if folder is not None:
+                draw(name, found, folder)
+    if as_json:
+        click.echo(json.dumps(summaries, indent=2))
+        return
+    click.echo("| validation | quantity | measured | mean | p90 | largest |\n|---|---|---|---|---|---|")
+    for name, summary in summaries.items():
+        for quantity, figures in summary.items():
+            errors = (figures[f"{which}_absolute_error_fraction"] for which in ("mean", "p90", "largest"))
+            cells = [name, quantity, str(figures["n_measured"]), *(f"{error:.1%}" for error in errors)]
+            click.echo(f"| {' | '.join(cells)} |")
 
 
 validate.add_command(fig21)

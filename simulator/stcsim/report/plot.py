@@ -96,10 +96,16 @@ class Plot:
 
 
 @contextmanager
+def style_figure(height_inches: float) -> Iterator[Figure]:
+    """Give an empty figure of column width, in the style of all plots."""
+    with mpl.rc_context(_STYLE):
+        yield Figure(figsize=(COLUMN_INCHES, height_inches), layout="constrained")
+
+
+@contextmanager
 def column_figure(height_inches: float) -> Iterator[tuple[Figure, Axes]]:
     """Give a figure of column width and its axes, in the style of all plots."""
-    with mpl.rc_context(_STYLE):
-        figure = Figure(figsize=(COLUMN_INCHES, height_inches), layout="constrained")
+    with style_figure(height_inches) as figure:
         yield figure, figure.add_subplot()
 
 

@@ -1,0 +1,158 @@
+"""Predictions beside measurements: the table they are read from, the errors they come to.
+
+Place in the data flow: `stcsim.dstc_validation` and `stcsim.gpu_validation` make a `Validation`; the command line
+and `stcsim.report.plot_validation` show it.  Knows no machine and no kernel.
+"""
+
+from __future__ import annotations
+
+import csv
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from stcsim.errors import ConfigError, Problem, must
+from stcsim.resources import data_path
+
+Row = dict[str, Any]
+Progress = Callable[[int, int, str], None]
+
+
+@dataclass(frozen=True)
+class Validation:
+    """Rows with predictions, and how far those are from what was measured.
+
+    Parameters
+    ----------
+    rows : list of dict
+        The input's columns, then the predictions.
+    pairs : dict of str to list of (float, float)
+        By measured quantity: measured and predicted value of each row that has both.
+    unit : str
+        Of the pairs.
+    """
+
+    rows: list[Row]
+    pairs: Mapping[str, Sequence[tuple[float, float]]]
+    unit: str
+
+    @property
+    def summary(self) -> dict[str, dict[str, Any]]:
+        """How many rows were measured, mean, 90th percentile and largest absolute error, by quantity."""
+        return {name: error_figures(pairs) for name, pairs in self.pairs.items() if pairs}
+
+
+def measured_pairs(rows: Sequence[Row], column: str) -> list[tuple[float, float]]:
+    """Return the measured and the predicted value of each row that has both in a column."""
+    return [
+        (float(row[column]), float(row[f"predicted_{column}"]))
+        for row in rows
+        if row.get(column) is not None and row.get(f"predicted_{column}") is not None
+    ]
+
+
+def error_figures(pairs: Sequence[tuple[float, float]]) -> dict[str, Any]:
+    """Return how many pairs there are, and the mean, 90th percentile and largest of their relative errors.
+
+    Examples
+    --------
+    >>> error_figures([(10, 11), (10, 7)])["mean_absolute_error_fraction"]
+    0.2
+    """
+    errors = sorted(abs(predicted - measured) / measured for measured, predicted in pairs)
+    return {
+        "n_measured": len(errors),
+        "mean_absolute_error_fraction": sum(errors) / len(errors),
+        "p90_absolute_error_fraction": errors[int(0.9 * len(errors))],
+        "largest_absolute_error_fraction": errors[-1],
+    }
+
+
+def read_table(
+    path: Path | None,
+    name: str,
+    inputs: Sequence[str],
+    texts: Sequence[str] = (),
+    measured: Sequence[str] = (),
+) -> list[Row]:
+    """Read a CSV whose `inputs` columns must hold numbers, and `texts` something; other columns may be empty.
+
+    Parameters
+    ----------
+    path : Path or None
+        None: the table that ships under `name`.
+    name : str
+    inputs, texts : sequence of str
+        Columns that a prediction needs: numbers, and words.
+    measured : sequence of str
+        Columns that may be left out or empty, and else hold numbers above 0.
+
+    Returns
+    -------
+    rows : list of dict
+        Numbers where a cell holds one, text otherwise; empty cells are None.
+
+    Raises
+    ------
+    ConfigError
+        With every problem: no such file, missing columns, cells that are no numbers.
+    """
+    file = path or data_path("configs", "validation", f"{name}.csv")
+    try:
+        with file.open(newline="", encoding="utf-8") as stream:
+            reader = csv.DictReader(stream)
+            columns = reader.fieldnames or []
+            raw = list(reader)
+    except (OSError, UnicodeDecodeError, csv.Error):
+        raise ConfigError(Problem("must be a CSV file that can be read", file=str(file))) from None
+    problems = [
+        Problem(
+            must("must have the columns " + ", ".join((*inputs, *texts)), ", ".join(columns)),
+            file=str(file),
+            line=1,
+        )
+    ]
+    if not {*inputs, *texts} <= set(columns):
+        raise ConfigError(problems)
+    problems = []
+    rows = []
+    for line, cells in enumerate(raw, start=2):
+        row = {key: _number(value) for key, value in cells.items() if key is not None}
+        for key in inputs:
+            fault = _fault(key, row[key])
+            if fault is not None:
+                problems.append(Problem(must(fault, cells[key]), str(file), line, key))
+        problems += [Problem("must not be empty", str(file), line, key) for key in texts if row[key] is None]
+        problems += [
+            Problem(must("must be a finite number above 0, or empty", cells[key]), str(file), line, key)
+            for key in measured
+            if row.get(key) is not None and not _is_measurement(row[key])
+        ]
+        rows.append(row)
+    if problems:
+        raise ConfigError(problems)
+    return rows
+
+
+def _fault(column: str, value: float | str | None) -> str | None:
+    """Return what a cell must be and is not."""
+    if not isinstance(value, int | float) or not 0 <= value < math.inf:
+        return "must be a finite number, 0 or more"
+    return "must be a fraction from 0 to 1" if column.startswith("density") and value > 1 else None
+
+
+def _is_measurement(value: float | str | None) -> bool:
+    return isinstance(value, int | float) and 0 < value < math.inf
+
+
+def _number(text: str | None) -> int | float | str | None:
+    if text is None or not text.strip():
+        return None
+    for kind in (int, float):
+        try:
+            return kind(text)
+        except ValueError:
+            continue
+    return text
