@@ -14,18 +14,17 @@ from stcsim.machine.gpu_record import MILLI, GpuModel, GpuWork, L2State
 PLAIN = GpuModel(
     sms=1, resident_ctas=1, stages=2, start_ticks=0, head_ticks=0, store_latency_ticks=0, dispatch_ticks=0,
     l2_rate=2**40, sm_rate=2**40, dram_rate=2**40, write_rate=2**40, l2_latency_ticks=0, dram_latency_ticks=0,
-    capacity_bytes=2**30, persistent=0, lead_milli=0, outstanding_bytes=2**40,
+    capacity_bytes=2**30, edge_milli=133, persistent=0, lead_milli=0, outstanding_bytes=2**40,
 )  # fmt: skip
 """A chip on which nothing but computing takes time."""
 
 
 @dataclass(frozen=True)
 class GpuCase:
-    """A chip, its work, and what L2 has room for."""
+    """A chip and its work."""
 
     model: GpuModel
     work: GpuWork
-    room_bytes: int = 0
 
 
 def work(
@@ -61,8 +60,8 @@ def work(
 
 
 def warm(work: GpuWork) -> L2State:
-    """An L2 that holds everything, and loses nothing while nothing is replaced."""
-    state = L2State.cold(work, 0)
+    """An L2 that holds everything."""
+    state = L2State.cold(work)
     for last in (state.last_a, state.last_b, state.last_c):
         last[:] = 0
     return state
@@ -98,6 +97,7 @@ def models(draw: st.DrawFn) -> GpuModel:
         l2_latency_ticks=draw(time),
         dram_latency_ticks=draw(st.integers(0, 90)),
         capacity_bytes=draw(st.sampled_from([0, 64, 500, 4000, 2**30])),
+        edge_milli=draw(st.sampled_from([1, 133, MILLI])),
         persistent=draw(st.integers(0, 1)),
         lead_milli=draw(st.sampled_from([0, 0, 300, MILLI - 1])),
         outstanding_bytes=draw(st.sampled_from([1, 20, 300, 2**30])),
@@ -133,4 +133,4 @@ def gpu_cases(draw: st.DrawFn, most_ctas: int = 16) -> GpuCase:
         written=np.array(ints(0, 300), np.int64),
         store_ticks=np.array(ints(0, 40), np.int64),
     )
-    return GpuCase(model, made, draw(st.sampled_from([0, 100, 2000])))
+    return GpuCase(model, made)

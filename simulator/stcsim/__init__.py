@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 __all__ = ["MODEL_VERSION", "__version__", "gemm", "run_study", "simulate"]
 
 __version__ = "0.1.0"
-MODEL_VERSION = 3
+MODEL_VERSION = 4
 """Raised whenever a cycle count can change; results carry it and are never mixed across it."""
 
 

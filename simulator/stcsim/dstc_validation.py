@@ -12,8 +12,8 @@ from pathlib import Path
 
 from stcsim.catalog import load_pair
 from stcsim.config.study import Engine
+from stcsim.result.validation import Progress, Validation, measured_pairs, read_table
 from stcsim.run import Settings, run_gemm
-from stcsim.validation import Progress, Validation, measured_pairs, read_table
 from stcsim.workload.gemm import Gemm
 from stcsim.workload.generator import Dense, Uniform, generate
 from stcsim.workload.operand import Operand

@@ -21,7 +21,7 @@ from stcsim.lowering.lowered import Lowered
 from stcsim.machine.simulator import simulate
 from stcsim.machine.timing import Timing
 from stcsim.parallel import ordered
-from stcsim.validation import Progress, Row, Validation, measured_pairs, read_table
+from stcsim.result.validation import Progress, Row, Validation, measured_pairs, read_table
 from stcsim.workload.gemm import Gemm
 from stcsim.workload.operand import Operand
 from stcsim.workload.pattern import DensePattern
@@ -90,7 +90,8 @@ def _each(
     out = []
     for i, found in enumerate(ordered(lambda number: predict(rows[number]), len(rows), processes)):
         if progress is not None:
-            progress(i, len(rows), " x ".join(str(rows[i].get(key, "")) for key in ("m", "n", "k")))
+            row = rows[i]
+            progress(i, len(rows), " x ".join(str(row.get(key, row.get(key.upper()))) for key in "mnk"))
         out.append({**rows[i], **found})
     return out
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from stcsim import dstc_validation, gpu_validation
-from stcsim.validation import Progress, Validation
+from stcsim.result.validation import Progress, Validation
 
 SHIPPED: dict[str, Callable[[int, Progress | None], Validation]] = {
     "dstc-fig21": lambda _, progress: dstc_validation.fig21(None, progress=progress),

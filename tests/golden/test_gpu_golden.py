@@ -52,7 +52,7 @@ def test_one_slab_of_one_cta_takes_entry_fetch_compute_and_store_in_turn(engine:
         **rates(l2=20, sm=10, dram=5, write=6),
     )  # fmt: skip
     ctas = work([1], 200, bytes_a=400, bytes_b=100, bytes_c=300, written=300, store=40)
-    run = simulate(engine, model, ctas, L2State.cold(ctas, 0))
+    run = simulate(engine, model, ctas, L2State.cold(ctas))
     assert run.cta_ticks.tolist() == [[0, 270, 470, 545]]
     assert went_to(run) == {"PROLOGUE": 270, "COMPUTE": 200, "EPILOGUE": 75}
     assert (run.l2_bytes, run.dram_read_bytes, run.dram_write_bytes) == (500, 500, 300)
@@ -151,7 +151,7 @@ def test_two_sms_share_dram_in_turn(engine: ModuleType) -> None:
     # SM 0 ends at 65 and has nothing more: tail.
     model = PLAIN.but(sms=2, dram_latency_ticks=10, **rates(dram=4))
     ctas = work([1, 1], 5, bytes_a=120, bytes_b=80)
-    run = simulate(engine, model, ctas, L2State.cold(ctas, 0))
+    run = simulate(engine, model, ctas, L2State.cold(ctas))
     assert run.cta_ticks[:, CtaTime.STORED].tolist() == [65, 115]
     assert went_to(run, 0) == {"PROLOGUE": 60, "COMPUTE": 5, "TAIL": 50}
     assert went_to(run, 1) == {"PROLOGUE": 110, "COMPUTE": 5}
@@ -163,20 +163,20 @@ def test_a_block_that_another_cta_fetches_lands_no_earlier_than_its(engine: Modu
     # DRAM, but it waits for it until 60 too.
     model = PLAIN.but(sms=2, dram_latency_ticks=10, **rates(dram=4))
     ctas = work([1, 1], 5, bytes_a=120, bytes_b=80, panel_a=[0, 0], panel_b=[0, 0])
-    run = simulate(engine, model, ctas, L2State.cold(ctas, 0))
+    run = simulate(engine, model, ctas, L2State.cold(ctas))
     assert run.cta_ticks[:, CtaTime.LANDED].tolist() == [60, 60]
     assert (run.l2_bytes, run.dram_read_bytes) == (400, 200)
 
 
 def test_a_second_run_reads_nothing_of_what_fits_l2(engine: ModuleType) -> None:
-    # 2 CTAs x 2 slabs x 100 bytes; a capacity of 2^30: an age of 400 bytes is less than 1/64 of it, so nothing is lost.
+    # 2 CTAs x 2 slabs x 100 bytes; a capacity of 2^30: an age of 560 bytes counts as none.
     # C too is written into lines that L2 holds.
     model = PLAIN.but(dram_latency_ticks=25, l2_latency_ticks=5)
     ctas = work([2, 2], 10, bytes_a=60, bytes_b=40, bytes_c=80, written=80)
-    l2 = L2State.cold(ctas, 0)
+    l2 = L2State.cold(ctas)
     first = simulate(engine, model, ctas, l2)
     assert (first.dram_read_bytes, first.dram_write_bytes) == (400, 160)
-    assert l2.replaced_bytes == 560
+    assert l2.touched_bytes == 560
     second = simulate(engine, model, ctas, l2)
     assert (second.l2_bytes, second.dram_read_bytes, second.dram_write_bytes) == (400, 0, 0)
     # First: slab 0 landed 25, slab 1, asked at 25, landed 50, run until 60; the second CTA the same: 120.
@@ -184,29 +184,54 @@ def test_a_second_run_reads_nothing_of_what_fits_l2(engine: ModuleType) -> None:
     assert (first.ticks, second.ticks) == (120, 50)
 
 
-def test_nothing_is_lost_until_l2_is_full(engine: ModuleType) -> None:
-    # Capacity 640, all of it free: the first run brings 2 CTAs x 2 slabs x 100 bytes and 160 of C, 560 in all, into the
-    # room; 80 are left.  So no age grows, and the second run finds everything, 7/8 of the capacity.
-    model = PLAIN.but(capacity_bytes=640)
+def test_nothing_is_lost_of_what_fits(engine: ModuleType) -> None:
+    # Capacity 640; 2 CTAs x 2 slabs of A (60) and B (40), and C (80) after them: 560 bytes, touched last at
+    # 60, 100, 160, 200, 280 (C), 340, 380, 440, 480, 560 (C).  Again, ages (of 640, in 1/256) and what they add:
+    # 560 - 60 = 500: 200, + 60 * 200 / 256 = 46; 606 - 100: 202, + 31; 637 - 160: 190, + 44; 681 - 200: 192, + 30;
+    # 711 - 280: 172, + 53; 764 - 340: 169, + 39; 803 - 380: 169, + 26; 829 - 440: 155, + 36; 865 - 480: 154, + 24;
+    # 889 - 560: 131, + 40: 929.
+    model = PLAIN.but(capacity_bytes=640, edge_milli=1)
     ctas = work([2, 2], 10, bytes_a=60, bytes_b=40, bytes_c=80, written=80)
-    l2 = L2State.cold(ctas, 640)
+    l2 = L2State.cold(ctas)
     first = simulate(engine, model, ctas, l2)
-    assert (first.dram_read_bytes, l2.room_bytes, l2.replaced_bytes) == (400, 80, 0)
+    assert (first.dram_read_bytes, l2.touched_bytes) == (400, 560)
     second = simulate(engine, model, ctas, l2)
-    assert (second.dram_read_bytes, second.dram_write_bytes, l2.room_bytes) == (0, 0, 80)
+    assert (second.dram_read_bytes, second.dram_write_bytes, l2.touched_bytes) == (0, 0, 929)
+
+
+def test_what_goes_round_beyond_the_capacity_is_lost_by_its_excess(engine: ModuleType) -> None:
+    # The same 560 bytes through 400, edge 1/2: all ages exceed the capacity, so all bytes count, and before a block
+    # lies everything else.  A: 500 is 320/256 of 400, exp(-(1/4) / (1/2)) is left, 403/1024 lost: 60 * 403 / 1024 = 23.
+    # B: 520, 332/256, exp(-.59375), 458/1024: 17.  C: 480, 307/256, exp(-.39844), 337/1024: 26.
+    model = PLAIN.but(capacity_bytes=400, edge_milli=MILLI // 2)
+    ctas = work([2, 2], 10, bytes_a=60, bytes_b=40, bytes_c=80, written=80)
+    l2 = L2State.cold(ctas)
+    simulate(engine, model, ctas, l2)
+    second = simulate(engine, model, ctas, l2)
+    assert (second.dram_read_bytes, second.dram_write_bytes) == (4 * (23 + 17), 2 * 26)
+    assert l2.touched_bytes == 2 * 560
 
 
 def test_dram_writes_the_share_of_a_tile_that_l2_has_lost(engine: ModuleType) -> None:
-    # Capacity 640: an age is counted in steps of 10 bytes.  The tile was touched at fill count 0; 640 bytes were filled
-    # since: age 64 steps = one capacity: 1 - 1/e = 647/1024 is lost (0.63212 * 1024 = 647.3).
-    # 1000 bytes: 1000 * 647 / 1024 = 631 (631.8 rounded down).  Touching fills those 631.
-    model = PLAIN.but(capacity_bytes=640)
+    # Capacity 640, edge 1/2.  The tile was touched at 0, 960 bytes since: half a capacity beyond it, 1 - 1/e = 647/1024
+    # is lost (0.63212 * 1024 = 647.3).  1000 bytes: 1000 * 647 / 1024 = 631 (631.8 rounded down).  All 1000 count.
+    model = PLAIN.but(capacity_bytes=640, edge_milli=MILLI // 2)
     ctas = work([0], 0, bytes_c=1000, written=1000)
     l2 = warm(ctas)
-    l2.replaced_bytes = 640
+    l2.touched_bytes = 960
     run = simulate(engine, model, ctas, l2)
     assert run.dram_write_bytes == 631
-    assert (l2.replaced_bytes, l2.last_c.tolist()) == (1271, [1271])
+    assert (l2.touched_bytes, l2.last_c.tolist()) == (1960, [1960])
+
+
+def test_a_block_asked_for_again_at_once_leaves_the_others_as_old_as_they_are(engine: ModuleType) -> None:
+    # Four CTAs read one panel of A (100 bytes) with a panel of B each (50): A's age is then 50 of 400, 32/256, and adds
+    # 100 * 32 / 256 = 12.  100 + 50, then three times 12 + 50.
+    model = PLAIN.but(capacity_bytes=400, edge_milli=MILLI // 2)
+    ctas = work([1] * 4, 1, bytes_a=100, bytes_b=50, panel_a=[0] * 4)
+    l2 = L2State.cold(ctas)
+    run = simulate(engine, model, ctas, l2)
+    assert (run.dram_read_bytes, l2.touched_bytes) == (300, 150 + 3 * 62)
 
 
 def test_a_persistent_slot_asks_for_its_next_cta_before_it_stores(engine: ModuleType) -> None:

@@ -36,7 +36,7 @@ UNSHARED = {"l2_rate": 2**40, "dram_rate": 2**40, "write_rate": 2**40, "resident
 
 
 def ticks(model: GpuModel, ctas: GpuWork, *, cold: bool = False) -> int:
-    return simulate(model, ctas, L2State.cold(ctas, 0) if cold else warm(ctas)).ticks
+    return simulate(model, ctas, L2State.cold(ctas) if cold else warm(ctas)).ticks
 
 
 @st.composite

@@ -11,7 +11,7 @@ import click
 from stcsim.cli.validate_output import csv_option, jobs_option, json_option, plot_option, show
 
 if TYPE_CHECKING:
-    from stcsim.validation import Validation
+    from stcsim.result.validation import Validation
 
 
 def _command(name: str, machine: str, text: str, run: str) -> click.Command:

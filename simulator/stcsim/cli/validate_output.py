@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 if TYPE_CHECKING:
-    from stcsim.validation import Validation
+    from stcsim.result.validation import Validation
 
 csv_option = click.option(
     "--csv", "table", type=click.Path(path_type=Path),

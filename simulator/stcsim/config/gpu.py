@@ -21,6 +21,9 @@ class L2(Section):
     """The cache that all SMs share; both partitions together."""
 
     capacity: Bytes = Field(description="Largest footprint that is read at the cache's bandwidth.")
+    edge_fraction: Fraction = Field(
+        description="Share of the capacity by which a block must be older than it for 1/e of it to be left."
+    )
     read_bandwidth: BytesPerCycle = Field(description="To all SMs together, by SM clock.")
     write_bandwidth: BytesPerCycle = Field(description="From all SMs together, by SM clock.")
     sm_bandwidth: BytesPerCycle = Field(description="Into one SM.")

@@ -15,8 +15,8 @@ The rules (docs/gpu.md):
    room among the bytes on their way to its CTA (Little's law); what L2 has lost takes its turn at DRAM too.  A slab
    has landed when the last of them has served it, plus that one's latency; a block that another CTA is fetching lands
    no earlier than that one's.
-4. *Residency in L2.*  `stcsim.machine.gpu_record.miss_table`: the share of a block that is lost grows with the bytes
-   replaced since it was touched; nothing is replaced until L2 is full.
+4. *Residency in L2.*  A block's age is what has been touched since it was (`stcsim.machine.gpu_record.L2State`); what
+   is older than the capacity is lost, by and by (`miss_table`).
 5. *Computing.*  A slab is computed when it has landed, its predecessor is done and the SM is free; the SM serves its
    CTAs in the order in which they became ready.
 6. *Epilogue.*  After its last slab a CTA stores its tile: its SM's time for storing, or its turn at L2,
@@ -32,7 +32,6 @@ from enum import IntEnum
 import numpy as np
 
 from stcsim.machine.gpu_record import (
-    AGE_STEPS,
     MILLI,
     CtaTime,
     GpuModel,
@@ -85,10 +84,11 @@ class _Chip:
     dram_read_bytes: int = 0
     dram_write_bytes: int = 0
 
-    def lost(self, last: int, n_bytes: int) -> int:
-        """Return how many bytes of a block touched last at fill count `last` are no longer in L2."""
-        age = (self.l2.replaced_bytes - last) // max(1, self.model.capacity_bytes // AGE_STEPS)
-        return n_bytes * self.miss_of_age[min(age, len(self.miss_of_age) - 1)] // MILLI
+    def touch(self, last: int, n_bytes: int) -> int:
+        """Ask L2 for a block touched last at `last`; return how many of its bytes are no longer there."""
+        age = self.l2.age(last, self.model.capacity_bytes)
+        self.l2.touch(age, n_bytes)
+        return n_bytes * self.miss_of_age[age] // MILLI
 
     def ask_dram(self, now: int, n_bytes: int) -> int:
         """Take a turn at DRAM; return when the last byte is served."""
@@ -100,9 +100,8 @@ class _Chip:
         fresh_milli: int,
     ) -> tuple[int, int]:  # fmt: skip
         """Look a block up in L2, fetch what is lost; return how much, and when DRAM has brought it (0: nothing)."""
-        lost = self.lost(int(last[key]), n_bytes) * fresh_milli // MILLI
-        self.l2.fill(lost)
-        last[key] = self.l2.replaced_bytes
+        lost = self.touch(int(last[key]), n_bytes * fresh_milli // MILLI)
+        last[key] = self.l2.touched_bytes
         if lost:
             arrives[key] = self.ask_dram(now, lost) + self.model.dram_latency_ticks
             self.dram_read_bytes += lost
@@ -134,9 +133,8 @@ class _Chip:
     def store(self, now: int, cta: int) -> int:
         """Write a CTA's tile; return when it is written."""
         n_bytes, tile = int(self.work.bytes_c[cta]), int(self.work.tile_c[cta])
-        lost = self.lost(int(self.l2.last_c[tile]), n_bytes)
-        self.l2.fill(lost)
-        self.l2.last_c[tile] = self.l2.replaced_bytes
+        lost = self.touch(int(self.l2.last_c[tile]), n_bytes)
+        self.l2.last_c[tile] = self.l2.touched_bytes
         if lost:
             self.ask_dram(now, lost)
             self.dram_write_bytes += lost
@@ -159,7 +157,7 @@ def simulate(model: GpuModel, work: GpuWork, l2: L2State) -> GpuRun:
     -------
     run : GpuRun
     """
-    chip = _Chip(model, work, l2, miss_table().tolist())
+    chip = _Chip(model, work, l2, miss_table(model.edge_milli).tolist())
     n_ctas, n_slots = len(work.slabs), model.sms * model.resident_ctas
     slots = [_Slot(sm=i % model.sms) for i in range(n_slots)]
     active = [0] * model.sms

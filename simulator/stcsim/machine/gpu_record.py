@@ -19,10 +19,12 @@ TICKS = 64
 """Ticks of a cycle: time is counted in whole ticks, so that both engines add alike and nothing is lost."""
 MILLI = 1024
 """Fractions are counted in 1/1024."""
-AGE_STEPS = 64
+AGE_STEPS = 256
 """Entries of the table of misses for each capacity's worth of age."""
+MOST_AGE = 8
+"""Capacities after which nothing is left."""
 LONG_AGO = -(2**60)
-"""Replaced bytes at which data that L2 never held was touched last."""
+"""Count of touched bytes at which data that L2 never held was touched last."""
 
 
 class SmTime(IntEnum):
@@ -66,6 +68,8 @@ class GpuModel:
         From the last byte served to landed.
     capacity_bytes : int
         Of L2.
+    edge_milli : int
+        Beyond an age of the capacity L2 loses all but 1/e of a block over so much of the capacity, in 1/1024.
     persistent : int
         1: CTAs are fixed to slots (i, i + slots, ...) and a slot's next CTA asks for its first slabs before its
         predecessor stores; 0: each goes to the first slot that is free.
@@ -90,6 +94,7 @@ class GpuModel:
     l2_latency_ticks: int
     dram_latency_ticks: int
     capacity_bytes: int
+    edge_milli: int
     persistent: int
     lead_milli: int
     outstanding_bytes: int
@@ -169,39 +174,40 @@ class CtaTime(IntEnum):
 
 @dataclass
 class L2State:
-    """When L2 was last asked for each block, in bytes replaced since the beginning; engines go on from it.
+    """When L2 was last asked for each block, on a clock of touched bytes; engines go on from it.
 
     Parameters
     ----------
     last_a : ndarray of int64, shape (n_panels_a, n_slabs)
     last_b : ndarray of int64, shape (n_panels_b, n_slabs)
     last_c : ndarray of int64, shape (n_tiles_c,)
-    room_bytes : int
-        What L2 has room for; until it is full nothing is replaced.
-    replaced_bytes : int
+    touched_bytes : int
+        The clock: a block of age 0 lets it stand, one that is as old as the capacity or never was there adds its bytes,
+        between the two in proportion.  So a block's age is about what lies before it in the order of last use.
     """
 
     last_a: IntArray
     last_b: IntArray
     last_c: IntArray
-    room_bytes: int
-    replaced_bytes: int = 0
+    touched_bytes: int = 0
 
-    def fill(self, n_bytes: int) -> None:
-        """Take bytes in, first where there is room, then in the place of others."""
-        into_room = min(self.room_bytes, n_bytes)
-        self.room_bytes -= into_room
-        self.replaced_bytes += n_bytes - into_room
+    def age(self, last: int, capacity_bytes: int) -> int:
+        """Return the age of a block that was touched last at `last`, in 1/`AGE_STEPS` of the capacity."""
+        capacity_bytes = max(1, capacity_bytes)
+        return min(self.touched_bytes - last, MOST_AGE * capacity_bytes) * AGE_STEPS // capacity_bytes
+
+    def touch(self, age: int, n_bytes: int) -> None:
+        """Let the clock go on as a block of this age is asked for."""
+        self.touched_bytes += n_bytes * min(age, AGE_STEPS) // AGE_STEPS
 
     @classmethod
-    def cold(cls, work: GpuWork, capacity_bytes: int) -> L2State:
+    def cold(cls, work: GpuWork) -> L2State:
         """Return the state of an empty L2."""
         n_slabs = work.n_slabs
         return cls(
             np.full((len(work.bytes_a), n_slabs), LONG_AGO, np.int64),
             np.full((len(work.bytes_b), n_slabs), LONG_AGO, np.int64),
             np.full(int(work.tile_c.max(initial=-1)) + 1, LONG_AGO, np.int64),
-            room_bytes=capacity_bytes,
         )
 
 
@@ -231,12 +237,22 @@ class GpuRun:
     dram_write_bytes: int
 
 
-def miss_table() -> IntArray:
-    """Return the share of a block that L2 has lost, in 1/1024, by its age in 1/64 of the capacity.
+def miss_table(edge_milli: int) -> IntArray:
+    """Return the share of a block that L2 has lost, in 1/1024, by its age in 1/`AGE_STEPS` of the capacity.
 
-    Of a cache that replaces at random, exp(-age / capacity) is left after `age` bytes have been replaced.
-    Source: reads of 59, 67 and 101 MB through the 50 MB of an H200 (data/h200/mem_bandwidth.csv, L2_read_cg) fall from
-    L2's rate to DRAM's bit by bit, where a strict LRU would be at DRAM's at once; docs/gpu.md sets both side by side.
+    Nothing up to the capacity; beyond it exp(-(age - capacity) / edge) is left.  Source: reads of 50, 59, 67 and 101 MB
+    through the 50 MiB of an H200 (data/h200/mem_bandwidth.csv, L2_read_cg); docs/gpu.md sets both side by side.
+
+    Parameters
+    ----------
+    edge_milli : int
+        In 1/1024 of the capacity.
+
+    Returns
+    -------
+    lost_milli : ndarray of int64, shape (MOST_AGE * AGE_STEPS + 1,)
     """
-    age = np.arange(8 * AGE_STEPS + 1) / AGE_STEPS
-    return np.round(MILLI * -np.expm1(-age)).astype(np.int64)
+    beyond = np.maximum(0, np.arange(MOST_AGE * AGE_STEPS + 1) / AGE_STEPS - 1)
+    lost = np.round(MILLI * -np.expm1(-beyond * MILLI / max(1, edge_milli))).astype(np.int64)
+    lost[-1] = MILLI
+    return lost

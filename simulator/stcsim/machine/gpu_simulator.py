@@ -237,6 +237,7 @@ def bind(lowered: Lowered, machine: Machine, ctas: CtaTiming, clock_hz: float) -
         l2_latency_ticks=gpu.l2.latency_cycles * TICKS,
         dram_latency_ticks=gpu.dram.latency_cycles * TICKS,
         capacity_bytes=gpu.l2.capacity,
+        edge_milli=round(gpu.l2.edge_fraction * MILLI),
         persistent=int(order.persistent),
         lead_milli=MILLI * (together - 1) // together,
         outstanding_bytes=gpu.l2.cta_outstanding,
@@ -257,7 +258,7 @@ def _engine(engine: EngineName, model: GpuModel, work: GpuWork, *, repeated: boo
         from stcsim.machine.gpu import simulate  # each engine is loaded only where it runs
     else:
         from stcsim.machine.kernels.gpu import simulate  # numba takes most of a second to import
-    l2 = L2State.cold(work, model.capacity_bytes)
+    l2 = L2State.cold(work)
     run = simulate(model, work, l2)
     footprint = int(work.bytes_a.sum() + work.bytes_b.sum()) * work.n_slabs + int(work.bytes_c.sum())
     if repeated and footprint < 4 * model.capacity_bytes:

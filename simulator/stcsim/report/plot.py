@@ -109,12 +109,12 @@ def column_figure(height_inches: float) -> Iterator[tuple[Figure, Axes]]:
         yield figure, figure.add_subplot()
 
 
-def legend_above(figure: Figure, axes: Axes, columns: int) -> None:
+def legend_above(figure: Figure, axes: Axes, columns: int, title: str | None = None) -> None:
     """Put the legend over the axes, where it hides nothing."""
     handles, labels = axes.get_legend_handles_labels()
     figure.legend(
         handles, labels, loc="outside upper left", ncols=columns, columnspacing=1.0, borderaxespad=0.2,
-        handletextpad=0.5,
+        handletextpad=0.5, title=title, alignment="left",
     )  # fmt: skip
 
 

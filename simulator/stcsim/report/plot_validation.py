@@ -8,7 +8,7 @@ from matplotlib.axes import Axes
 from matplotlib.ticker import FuncFormatter
 
 from stcsim.report.plot import COLOURS, MARKERS, Plot, legend_above, readable_log, style_figure
-from stcsim.validation import Validation, error_figures
+from stcsim.result.validation import Validation, error_figures
 
 BANDS = (0.2, 0.1)
 """Relative errors that are shaded, the widest first."""
@@ -49,8 +49,10 @@ def predicted_against_measured(name: str, found: Validation) -> Plot | None:
         _bands(above, below, low, high)
         for i, (quantity, pairs) in enumerate(drawn.items()):
             measured = [pair[0] for pair in pairs]
+            # Past the last colour the markers go on by one, so that no two quantities look alike.
+            marker = MARKERS[(i + i // len(COLOURS)) % len(MARKERS)]
             look: dict[str, Any] = {
-                "color": COLOURS[i % len(COLOURS)], "marker": MARKERS[i % len(MARKERS)], "s": 7, "linewidth": 0.2,
+                "color": COLOURS[i % len(COLOURS)], "marker": marker, "s": 7, "linewidth": 0.2,
                 "edgecolor": "white", "zorder": 3,
             }  # fmt: skip
             mean = error_figures(pairs)["mean_absolute_error_fraction"]
@@ -69,17 +71,18 @@ def predicted_against_measured(name: str, found: Validation) -> Plot | None:
         below.set_ylim(
             max(_LOWEST, min(0.75, min(spread) / 1.05)), min(_HIGHEST, max(1.33, max(spread) * 1.05))
         )
-        below.set_yticks([0.5, 0.7, 0.8, 0.9, 1.0, 1.1, 1.25, 1.5, 2.0], minor=False)
+        below.set_yticks([0.4, 0.5, 0.65, 0.8, 1.0, 1.2, 1.5, 2.0, 2.5], minor=False)
         below.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
         below.set_yticks([], minor=True)
         above.set_ylabel(f"predicted ({found.unit})")
         below.set_ylabel("predicted / measured")
         below.set_xlabel(f"measured ({found.unit})")
-        legend_above(figure, above, 2)
+        legend_above(figure, above, 2, "mean absolute error; shaded: within 10 and 20 %")
     return Plot(
         f"validation_{name}",
         f"{name}: predicted against measured",
-        "Every measured row; the legend gives each quantity's mean absolute error. Shaded: within 10 and 20 %.",
+        "Every measured row; the legend gives each quantity's mean absolute error. Shaded: within 10 and 20 %. "
+        f"Ratios beyond {_LOWEST:g} or {_HIGHEST:g} stand on the edge of the lower panel.",
         figure,
         table,
     )

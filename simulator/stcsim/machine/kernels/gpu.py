@@ -12,6 +12,7 @@ from stcsim.machine.gpu_record import (
     AGE_STEPS,
     MILLI,
     MODEL_FIELDS,
+    MOST_AGE,
     CtaTime,
     GpuModel,
     GpuRun,
@@ -30,8 +31,8 @@ _STARTED, _LANDED, _COMPUTED, _STORED_AT = (
     int(CtaTime.STARTED), int(CtaTime.LANDED), int(CtaTime.COMPUTED), int(CtaTime.STORED),
 )  # fmt: skip
 _REQUEST, _READY, _DONE, _STORED = 0, 1, 2, 3
-_L2_FREE, _DRAM_FREE, _REPLACED, _L2_BYTES, _READ_BYTES, _WRITE_BYTES, _ROOM = 0, 1, 2, 3, 4, 5, 6
-_AGE_STEPS, _MILLI = AGE_STEPS, MILLI
+_L2_FREE, _DRAM_FREE, _TOUCHED, _L2_BYTES, _READ_BYTES, _WRITE_BYTES = 0, 1, 2, 3, 4, 5
+_AGE_STEPS, _MOST_AGE, _MILLI = AGE_STEPS, MOST_AGE, MILLI
 
 
 @inlined
@@ -59,15 +60,10 @@ def _drop_first(heap, n):
 
 
 @jit
-def _fill(chip, n_bytes):
-    into_room = min(chip[_ROOM], n_bytes)
-    chip[_ROOM] -= into_room
-    chip[_REPLACED] += n_bytes - into_room
-
-
-@jit
-def _lost(chip, miss_of_age, capacity, last, n_bytes):
-    age = min((chip[_REPLACED] - last) // max(1, capacity // _AGE_STEPS), len(miss_of_age) - 1)
+def _touch(chip, miss_of_age, capacity, last, n_bytes):
+    room = max(1, capacity)
+    age = min(chip[_TOUCHED] - last, _MOST_AGE * room) * _AGE_STEPS // room
+    chip[_TOUCHED] += n_bytes * min(age, _AGE_STEPS) // _AGE_STEPS
     return n_bytes * miss_of_age[age] // _MILLI
 
 
@@ -81,9 +77,8 @@ def _ask_dram(chip, rate, now, n_bytes):
 def _block(
     chip, miss_of_age, capacity, dram_rate, dram_latency, last, arrives, panel, k, now, n_bytes, fresh_milli
 ):
-    lost = _lost(chip, miss_of_age, capacity, last[panel, k], n_bytes) * fresh_milli // _MILLI
-    _fill(chip, lost)
-    last[panel, k] = chip[_REPLACED]
+    lost = _touch(chip, miss_of_age, capacity, last[panel, k], n_bytes * fresh_milli // _MILLI)
+    last[panel, k] = chip[_TOUCHED]
     if lost > 0:
         arrives[panel, k] = _ask_dram(chip, dram_rate, now, lost) + dram_latency
         chip[_READ_BYTES] += lost
@@ -93,18 +88,18 @@ def _block(
 @jit
 def _run(
     p, panel_a, panel_b, tile_c, first, slabs, slab_ticks, shared_milli, store_ticks, bytes_a, bytes_b, bytes_c,
-    written, fresh_a, fresh_b, last_a, last_b, last_c, replaced, room, miss_of_age, sm_ticks, compute_ticks,
+    written, fresh_a, fresh_b, last_a, last_b, last_c, touched, miss_of_age, sm_ticks, compute_ticks,
     cta_ticks,
 ):  # fmt: skip
     """Run all CTAs; return the end and the chip's counters."""
     (
         sms, resident_ctas, stages, start_ticks, head_ticks, store_latency, dispatch, l2_rate, sm_rate, dram_rate,
-        write_rate, l2_latency, dram_latency, capacity, persistent, lead_milli, outstanding,
+        write_rate, l2_latency, dram_latency, capacity, _edge, persistent, lead_milli, outstanding,
     ) = p  # fmt: skip
     n_ctas, n_slots = len(slabs), sms * resident_ctas
     ahead = max(1, stages - 1)
-    chip = np.zeros(7, np.int64)
-    chip[_REPLACED], chip[_ROOM] = replaced, room
+    chip = np.zeros(6, np.int64)
+    chip[_TOUCHED] = touched
     arrives_a, arrives_b = np.zeros_like(last_a), np.zeros_like(last_b)
     heap = np.zeros(n_slots + 1, np.int64)
     of_slot = np.full(n_slots, -1, np.int64)
@@ -167,9 +162,8 @@ def _run(
             if slabs[cta] == 0:
                 cta_ticks[cta, _LANDED] = now
             cta_ticks[cta, _COMPUTED] = now
-            lost = _lost(chip, miss_of_age, capacity, last_c[tile_c[cta]], bytes_c[cta])
-            _fill(chip, lost)
-            last_c[tile_c[cta]] = chip[_REPLACED]
+            lost = _touch(chip, miss_of_age, capacity, last_c[tile_c[cta]], bytes_c[cta])
+            last_c[tile_c[cta]] = chip[_TOUCHED]
             if lost > 0:
                 _ask_dram(chip, dram_rate, now, lost)
                 chip[_WRITE_BYTES] += lost
@@ -240,9 +234,9 @@ def simulate(model: GpuModel, work: GpuWork, l2: L2State) -> GpuRun:
         p, work.panel_a, work.panel_b, work.tile_c, work.first, work.slabs, work.slab_ticks, work.shared_milli,
         work.store_ticks, work.bytes_a, work.bytes_b, work.bytes_c, work.written,
         *work.fresh_milli, l2.last_a, l2.last_b, l2.last_c,
-        l2.replaced_bytes, l2.room_bytes, miss_table(), sm_ticks, compute_ticks, cta_ticks,
+        l2.touched_bytes, miss_table(model.edge_milli), sm_ticks, compute_ticks, cta_ticks,
     )  # fmt: skip
-    l2.replaced_bytes, l2.room_bytes = int(chip[_REPLACED]), int(chip[_ROOM])
+    l2.touched_bytes = int(chip[_TOUCHED])
     return GpuRun(
         ticks=int(end),
         sm_ticks=sm_ticks,
