@@ -315,6 +315,7 @@ def _account(
         cycles=timing.cycles,
         clock_hz=timing.clock_hz or machine.machine.clock,
         dram_bytes=timing.dram_bytes,
+        memory_bytes_per_second=timing.memory_bytes_per_second,
         sub_cores=timing.sub_cores,
         resident_warps=timing.resident_warps,
         macs_total=gemm.macs_total,

@@ -337,6 +337,24 @@ def test_a_report_has_its_plots_and_is_the_same_every_time(stcsim: Run, swept: P
     assert all(f"({stem}.png)" in page for stem in stems)
 
 
+def test_no_layer_stands_above_a_roof(stcsim: Run, root: Path, tmp_path: Path) -> None:
+    study = root / "configs" / "studies" / "quickstart.yaml"
+    for level in ("gpu", "sm"):
+        assert stcsim("sweep", study, "--out", tmp_path / level, "--set", f"level={level}").status == 0
+        assert stcsim("report", tmp_path / level, "-o", tmp_path / f"{level}-report").status == 0
+        with (tmp_path / f"{level}-report" / "roofline.csv").open(newline="") as file:
+            rows = list(csv.DictReader(file))
+        assert len(rows) == 12
+        for row in rows:
+            rate = float(row["useful_tmacs_per_second"])
+            assert rate <= float(row["peak_tmacs_per_second"])
+            if level == "gpu":
+                assert rate <= float(row["useful_macs_per_byte"]) * float(row["l2_tbytes_per_second"])
+        page = (tmp_path / f"{level}-report" / "README.md").read_text()
+        assert ("there is no memory roof" in page) == (level == "sm")
+        assert {row["dram_tbytes_per_second"] != "" for row in rows} == {level == "gpu"}
+
+
 def test_reports_and_exports_of_no_sweep_are_told(stcsim: Run, tmp_path: Path) -> None:
     for words in (
         ["report", tmp_path],

@@ -350,6 +350,10 @@ def simulate(lowered: Lowered, machine: Machine, ctas: CtaTiming, engine: Engine
         clock_hz=clock_hz,
         dram_bytes=run.dram_read_bytes + run.dram_write_bytes,
         cta=_cta_cycles(run, work, slabs_along_k(lowered)),
+        memory_bytes_per_second={
+            "l2": min(gpu.l2.read_bandwidth, gpu.l2.sm_bandwidth * machine.sms) * clock_hz,
+            "dram": gpu.dram.bandwidth * gpu.dram.sustained_fraction,
+        },
     )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
 EngineName = Literal["numba", "reference", "analytic"]
@@ -54,6 +54,8 @@ class Timing:
         Moved from and to DRAM; None: not modelled.
     cta : CtaCycles, optional
         None: CTAs are not told apart.
+    memory_bytes_per_second : dict of str to float
+        Most that the SMs can fetch from ``l2``, and that ``dram`` sustains; empty: not modelled.
     """
 
     cycles: int
@@ -66,3 +68,4 @@ class Timing:
     clock_hz: float | None = None
     dram_bytes: int | None = None
     cta: CtaCycles | None = None
+    memory_bytes_per_second: dict[str, float] = field(default_factory=dict)

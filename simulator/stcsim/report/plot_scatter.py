@@ -20,6 +20,7 @@ from stcsim.report.plot import (
     reference_point,
 )
 from stcsim.report.sweep_table import PointSummary, summarise
+from stcsim.result.result import Result
 from stcsim.result.sweep_results import SweepResults
 
 _MOST_LABELS = 6
@@ -44,58 +45,111 @@ def _look(point: PointSummary, pairs: Sequence[str]) -> dict[str, Any]:
 
 
 def roofline(results: SweepResults) -> Plot | None:
-    """Draw useful MACs a second over useful MACs a byte that CTAs fetch or write, under the roof of the multipliers."""
+    """Draw useful MACs a second over useful MACs a byte, under the roofs of the multipliers, of L2 and of DRAM.
+
+    A filled mark stands over the operand bytes that CTAs fetch, a hollow one over what DRAM moves for them.
+    """
     points = summarise(results)
     pairs = _pairs([point for point in points if not point.first.is_baseline])
     table: list[dict[str, Any]] = []
-    with column_figure(2.4) as (figure, axes):
+    with column_figure(2.6) as (figure, axes):
         seen = set()
-        roofs: set[float] = set()
         for point in points:
             for row in point.rows:
-                result = row.result
-                moved = sum(result.traffic_bytes.values()) if result else 0
-                if result is None or not (moved and result.cycles and result.macs_useful):
+                at = _under_the_roofs(row.result)
+                if row.result is None or at is None:
                     continue
-                intensity, rate = result.macs_useful / moved, result.macs_useful / result.time_us * 1e-6
                 label = point.name.split("_")[0] + (" (base)" if row.is_baseline else "")
-                axes.scatter([intensity], [rate], linewidth=0.2, edgecolor="white",
-                             label=None if label in seen else label, **_look(point, pairs))  # fmt: skip
+                look, rate = _look(point, pairs), at["useful_tmacs_per_second"]
+                axes.scatter([at["useful_macs_per_byte"]], [rate], linewidth=0.2, edgecolor="white",
+                             label=None if label in seen else label, **look)  # fmt: skip
                 seen.add(label)
-                roof = round(result.multipliers * result.clock_hz * 1e-12, 6)
-                roofs.add(roof)
+                if at["useful_macs_per_dram_byte"] is not None:
+                    hollow = {**look, "color": "none", "edgecolor": look["color"], "zorder": 2.5}
+                    axes.scatter([at["useful_macs_per_dram_byte"]], [rate], linewidth=0.5, **hollow)
                 table.append(
-                    {"point": row.point, "layer": row.workload, "machine": row.machine, "kernel": row.kernel,
-                     "useful_macs_per_byte": intensity, "useful_tmacs_per_second": rate,
-                     "peak_tmacs_per_second": roof}
+                    {"point": row.point, "layer": row.workload, "machine": row.machine, "kernel": row.kernel, **at}
                 )  # fmt: skip
         if not table:
             return None
         axes.set_xscale("log")
         axes.set_yscale("log")
-        for roof in sorted(roofs):
-            axes.axhline(roof, color="black", linewidth=0.8)
-        for roof in sorted(roofs) if len(roofs) <= _MOST_ROOFS else (min(roofs), max(roofs)):
-            text = f"all multipliers busy: {roof:.4g} TMAC/s"
-            axes.annotate(text, (0.01, roof), (0, 1), xycoords=("axes fraction", "data"),
-                          textcoords="offset points", fontsize=6, va="bottom")  # fmt: skip
-        for axis, name in ((axes.xaxis, "useful_macs_per_byte"), (axes.yaxis, "useful_tmacs_per_second")):
-            values = [row[name] for row in table]
-            readable_log(axis, min(values), max(values))
-        axes.set_ylim(min(row["useful_tmacs_per_second"] for row in table) / 1.6, max(roofs) * 3)
-        axes.set_xlabel("useful MACs per byte moved by CTAs (MAC/B)")
+        rates = [row["useful_tmacs_per_second"] for row in table]
+        along = [
+            value
+            for row in table
+            for value in (row["useful_macs_per_byte"], row["useful_macs_per_dram_byte"])
+            if value is not None
+        ]
+        readable_log(axes.xaxis, min(along), max(along))
+        readable_log(axes.yaxis, min(rates), max(rates))
+        axes.set_xlim(min(along) / 1.6, max(along) * 1.6)
+        axes.set_ylim(min(rates) / 1.6, max(row["peak_tmacs_per_second"] for row in table) * 3)
+        _draw_roofs(axes, table)
+        axes.set_xlabel("useful MACs per byte (MAC/B)")
         axes.set_ylabel("useful rate (TMAC/s)")
         axes.grid(color="0.9", linewidth=0.5)
         legend_above(figure, axes, 2)
+    memory = any(row["l2_tbytes_per_second"] is not None for row in table)
     return Plot(
         "roofline",
         "Roofline",
-        "Every layer of every point: useful MACs a second over useful MACs a byte that CTAs fetch or write (no cache). "
-        "A line is all multipliers busy with useful work; a layer's own ceiling is lower where zeros are multiplied. "
-        "Results carry no memory bandwidth, so there is no memory roof.",
+        "Every layer of every point: useful MACs a second over useful MACs a byte of operands that CTAs fetch. "
+        "The level line is all multipliers busy with useful work; a layer's own ceiling is lower where zeros are "
+        "multiplied. "
+        + (
+            "Filled marks belong to the solid slope, the most that L2 gives the SMs; hollow ones stand over the bytes "
+            "that DRAM moves and belong to the dashed slope, what DRAM sustains. A hollow mark is missing where DRAM "
+            "moves nothing."
+            if memory
+            else "SMs alone were timed (level: sm), so there is no memory roof."
+        ),
         figure,
         table,
     )
+
+
+def _under_the_roofs(result: Result | None) -> dict[str, Any] | None:
+    """Return where a result stands and its roofs; None where it fetches or computes nothing."""
+    if result is None:
+        return None
+    fetched = sum(count for name, count in result.traffic_bytes.items() if name != "output")
+    if not (fetched and result.cycles and result.macs_useful):
+        return None
+    roofs = result.memory_bytes_per_second
+    return {
+        "useful_macs_per_byte": result.macs_useful / fetched,
+        "useful_macs_per_dram_byte": result.macs_useful / result.dram_bytes if result.dram_bytes else None,
+        "useful_tmacs_per_second": result.macs_useful / result.time_us * 1e-6,
+        "peak_tmacs_per_second": round(result.multipliers * result.clock_hz * 1e-12, 6),
+        "l2_tbytes_per_second": round(roofs["l2"] * 1e-12, 6) if "l2" in roofs else None,
+        "dram_tbytes_per_second": round(roofs["dram"] * 1e-12, 6) if "dram" in roofs else None,
+    }
+
+
+def _draw_roofs(axes: Axes, table: Sequence[dict[str, Any]]) -> None:
+    """Draw and name the roofs; of many of a kind all are drawn, and the lowest and the highest named."""
+    ends = axes.get_xlim()
+
+    def each(name: str) -> tuple[list[float], list[float]]:
+        roofs = sorted({row[name] for row in table if row[name] is not None})
+        return roofs, roofs if len(roofs) <= _MOST_ROOFS else [roofs[0], roofs[-1]]
+
+    drawn, named = each("peak_tmacs_per_second")
+    for roof in drawn:
+        axes.axhline(roof, color="black", linewidth=0.8)
+    for roof in named:
+        axes.annotate(f"all multipliers busy: {roof:.4g} TMAC/s", (0.01, roof), (0, 1),
+                      xycoords=("axes fraction", "data"), textcoords="offset points",
+                      fontsize=6, va="bottom")  # fmt: skip
+    for name, what, style in (
+        ("l2_tbytes_per_second", "L2 to SMs", "-"), ("dram_tbytes_per_second", "DRAM", "--"),
+    ):  # fmt: skip
+        drawn, named = each(name)
+        label = f"{what}: {(', ' if drawn == named else ' to ').join(f'{roof:.3g}' for roof in named)} TB/s"
+        for roof in drawn:
+            axes.plot(ends, [end * roof for end in ends], color="0.35", linewidth=0.8, linestyle=style, zorder=1,
+                      scalex=False, scaley=False, label=label if roof == drawn[0] else None)  # fmt: skip
 
 
 def pareto(results: SweepResults) -> Plot | None:

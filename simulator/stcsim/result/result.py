@@ -68,6 +68,8 @@ class Result:
     im2col_cycles : dict of str to int
         For a convolution, cycles for which the integer pipes would be busy lowering the feature map, by way of
         doing it; beside the tensor work and in no other number.  Empty for other workloads.
+    memory_bytes_per_second : dict of str to float
+        Most that the SMs can fetch from ``l2`` at this clock, and that ``dram`` sustains; empty at ``level: sm``.
     assumed : tuple of dict
         Every ASSUMED parameter of the machine and kernel: path, value, reason.
     version : str
@@ -107,6 +109,7 @@ class Result:
     network: str = ""
     im2col_cycles: dict[str, int] = field(default_factory=dict)
     outer_products: dict[str, int] = field(default_factory=dict)
+    memory_bytes_per_second: dict[str, float] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         laws = {
@@ -196,6 +199,7 @@ class Result:
             "utilization": self.utilization,
             "traffic_bytes": self.traffic_bytes,
             "dram_bytes": self.dram_bytes,
+            "memory_bytes_per_second": self.memory_bytes_per_second,
             "im2col_cycles": self.im2col_cycles,
             "outer_products": self.outer_products,
             "check": {"share": self.check.share, "ok": self.check.ok},

@@ -61,6 +61,7 @@ def flatten(result: Result) -> dict[str, Any]:
     row |= {f"{name}_bytes": value for name, value in data["traffic_bytes"].items()}
     if data["dram_bytes"] is not None:
         row["dram_bytes"] = data["dram_bytes"]
+    row |= {f"{name}_bytes_per_second": value for name, value in data["memory_bytes_per_second"].items()}
     row |= {f"im2col_{name}_cycles": value for name, value in data["im2col_cycles"].items()}
     row |= {f"outer_products_{name}": value for name, value in data["outer_products"].items()}
     row |= {"check_share_fraction": data["check"]["share"], "check_ok": data["check"]["ok"]}
