@@ -148,6 +148,8 @@ class Lowered:
         semantics and returns its (m_warp, n_warp) sums as float64, edges included.
     notes : tuple of str
         What was done to the problem, for the result.
+    encodes_output : bool
+        C is written bitmap-encoded (`stcsim.lowering.bitmap_output`).
     parts : tuple of Lowered
         The products of a batch that runs as one grid (`stcsim.lowering.batch`), of which `gemm` and
         `execute` are the first; empty for a single product.
@@ -164,6 +166,7 @@ class Lowered:
     traffic_bytes: dict[str, int]
     execute: Callable[[int, int], npt.NDArray[np.float64]]
     notes: tuple[str, ...] = field(default=())
+    encodes_output: bool = False
     parts: tuple[Lowered, ...] = field(default=())
 
     @property

@@ -18,6 +18,7 @@ from stcsim.config.machine import ELEMENT_BITS, Dtype, Machine
 from stcsim.isa import execute
 from stcsim.isa.expansion import expand
 from stcsim.isa.semantics.outer_product import STEPS
+from stcsim.lowering.bitmap_output import OutputOptions, encoded_bytes
 from stcsim.lowering.lowered import Grid, Lowered, MicroOp, OuterSteps, WarpProgram
 from stcsim.lowering.lowering import Lowering, padded_block, traffic
 from stcsim.lowering.outer_loop import OuterLoop
@@ -34,6 +35,7 @@ class SparseOuter(Lowering):
     format_b = "bitmap"
     datapaths = frozenset({"outer_product"})
     sparse_side = "a"
+    options = OutputOptions
 
     @classmethod
     def lower(cls, gemm: Gemm, kernel: Kernel, dtype: Dtype, machine: Machine) -> Lowered:
@@ -45,6 +47,10 @@ class SparseOuter(Lowering):
             sum(loop.format(side).stored_bits(operand.pattern, ELEMENT_BITS[dtype]).values())
             for side, operand in (("a", gemm.a), ("b", gemm.b))
         )
+        moved, density = traffic(grid, bits_a, bits_b, dtype, kernel), kernel.options.get("output_density")
+        if density is not None:
+            bits = 8 * moved["output"] // max(1, gemm.m * gemm.n)
+            moved["output"] = encoded_bytes(gemm.m * gemm.n, density, bits)
         return Lowered(
             gemm=gemm,
             kernel=kernel,
@@ -61,8 +67,10 @@ class SparseOuter(Lowering):
             ),
             macs_executed=gemm.macs_useful,
             slots_per_instruction=loop.slots_per_instruction(),
-            traffic_bytes=traffic(grid, bits_a, bits_b, dtype, kernel),
+            traffic_bytes=moved,
             execute=partial(_execute, gemm, loop),
+            encodes_output=density is not None,
+            notes=() if density is None else (f"C is written bitmap-encoded, {density:g} of it non-zero",),
         )
 
 

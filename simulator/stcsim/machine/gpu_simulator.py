@@ -16,6 +16,8 @@ from stcsim.config.gpu import Gpu, SustainedClock
 from stcsim.config.kernel import Kernel
 from stcsim.config.machine import Machine
 from stcsim.errors import LoweringError, Problem
+from stcsim.lowering.bitmap_output import PER_WORD, WORD
+from stcsim.lowering.instruction_mix import IntegerRates
 from stcsim.lowering.lowered import Lowered
 from stcsim.lowering.raster import raster
 from stcsim.machine.gpu_record import MILLI, TICKS, GpuModel, GpuRun, GpuWork, IntArray, L2State, SmTime
@@ -94,11 +96,14 @@ def of_slabs(lowered: Lowered, slab: SlabTiming) -> CtaTiming:
     )
 
 
-def of_outer(ctas: OuterCtas, slabs: int) -> CtaTiming:
+def of_outer(ctas: OuterCtas, lowered: Lowered, machine: Machine) -> CtaTiming:
     """Return the timing of an outer-product kernel, whose CTAs differ with their operands.
 
     Few resident CTAs run beside each other without disturbing (ASSUMED), until they take the time of all.
+    A CTA that encodes its tile does so after its last slab, beside the other CTAs' products (ASSUMED).
     """
+    slabs, tile = slabs_along_k(lowered), lowered.grid.tile
+    encoding = lowered.encodes_output and min(lowered.kernel.grid.split_k, max(1, slabs)) == 1
     residents = np.arange(1, ctas.resident_ctas + 1)
     together = np.maximum(MILLI // residents, ctas.together_milli * MILLI // 1000)
     return CtaTiming(
@@ -106,11 +111,16 @@ def of_outer(ctas: OuterCtas, slabs: int) -> CtaTiming:
         shared_milli=np.concatenate(([0], together)),
         causes=(ctas.causes,) * (ctas.resident_ctas + 1),
         before_cycles=0,
-        after_cycles=0,
+        after_cycles=_encoding_cycles(tile.m_cta * tile.n_cta, machine.sub_cores_per_sm) if encoding else 0,
         busy_cycles=ctas.causes["tensor_busy"],
         instructions=ctas.instructions,
         products=ctas.products,
     )
+
+
+def _encoding_cycles(elements: int, sub_cores: int) -> int:
+    """Return the cycles in which integer pipes encode elements of C, spread over sub-cores."""
+    return (PER_WORD * -(-elements // WORD)).cycles(IntegerRates(), sub_cores)
 
 
 def slabs_along_k(lowered: Lowered) -> int:
@@ -125,6 +135,8 @@ def _split(total: int, weights: IntArray) -> IntArray:
     whole = int(up_to[-1])
     if whole == 0:
         return np.zeros(len(weights), np.int64)
+    if total % whole == 0:
+        return weights * (total // whole)
     # Python's integers: a product of both may not fit 64 bits.
     bounds = np.array([total * int(part) // whole for part in up_to], np.int64)
     return np.diff(bounds)
@@ -192,8 +204,8 @@ def bind(lowered: Lowered, machine: Machine, ctas: CtaTiming, clock_hz: float) -
     part = rows // max(1, grid.ctas_m // len(lowered.products)) if len(lowered.products) > 1 else 0 * rows
     panels = _panels(lowered)
     heights, widths = _rows(grid.m, tile.m_cta), _rows(grid.n, tile.n_cta)
-    element = SUM_BYTES if split > 1 else lowered.traffic_bytes["output"] // max(1, grid.m * grid.n)
-    bytes_c = np.tile(heights[rows] * widths[columns] * element, split)
+    area = heights[rows] * widths[columns]
+    bytes_c = np.tile(area * SUM_BYTES if split > 1 else _split(lowered.traffic_bytes["output"], area), split)
     row_bytes = min(kernel.store_bytes, SECTOR_BYTES)
     sectors = -(-bytes_c // row_bytes)
     sector_cycles = (
@@ -284,8 +296,8 @@ def sustained_hz(clock_hz: float, law: SustainedClock | None, activity: float) -
     return clock_hz * float((law.onset_fraction / activity) ** law.exponent)
 
 
-def _reduction_cycles(lowered: Lowered, gpu: Gpu, kernel: Kernel, clock_hz: float) -> int:
-    """Return what the second kernel of split-K takes: its launch, and all parts read and C written."""
+def _reduction_cycles(lowered: Lowered, gpu: Gpu, kernel: Kernel, clock_hz: float, sub_cores: int) -> int:
+    """Return what the second kernel of split-K takes: its launch, all parts read, C encoded if it is, and written."""
     split = min(kernel.grid.split_k, max(1, slabs_along_k(lowered)))
     if split == 1 or not lowered.grid.n_tiles:
         return 0
@@ -295,7 +307,8 @@ def _reduction_cycles(lowered: Lowered, gpu: Gpu, kernel: Kernel, clock_hz: floa
         rate = min(rate, gpu.dram.bandwidth * gpu.dram.sustained_fraction / clock_hz)
     launch = gpu.launch.time if gpu.launch.dependent is None else gpu.launch.dependent
     launch_cycles = round((launch + kernel.launch_overhead) * clock_hz)
-    return launch_cycles + gpu.cta.start_cycles + gpu.l2.latency_cycles + round(moved / rate)
+    encoding = _encoding_cycles(lowered.grid.m * lowered.grid.n, sub_cores) if lowered.encodes_output else 0
+    return launch_cycles + gpu.cta.start_cycles + gpu.l2.latency_cycles + round(moved / rate) + encoding
 
 
 def simulate(lowered: Lowered, machine: Machine, ctas: CtaTiming, engine: EngineName) -> Timing:
@@ -331,9 +344,9 @@ def simulate(lowered: Lowered, machine: Machine, ctas: CtaTiming, engine: Engine
         activity = _activity(lowered, machine, ctas, -(-run.ticks // TICKS) + launch_cycles)
         clock_hz = sustained_hz(machine.clock, gpu.sustained_clock, activity)
     launch_cycles = round(launch_time * clock_hz)
-    reduction = _reduction_cycles(lowered, gpu, lowered.kernel, clock_hz)
     grid_cycles = -(-run.ticks // TICKS)
     sub_cores = machine.sms * machine.sub_cores_per_sm
+    reduction = _reduction_cycles(lowered, gpu, lowered.kernel, clock_hz, sub_cores)
     stalls = _stalls(run, ctas, grid_cycles * sub_cores)
     for cause, taken in ((_LAUNCH, launch_cycles), (_REDUCTION, reduction)):
         if taken:
@@ -393,7 +406,9 @@ def least_seconds(lowered: Lowered, machine: Machine, slab: SlabTiming) -> float
     clock_hz = sustained_hz(
         machine.clock, gpu.sustained_clock, _activity(lowered, machine, work, max(1, int(least)))
     )
-    reduction = _reduction_cycles(lowered, gpu, lowered.kernel, machine.clock)
+    reduction = _reduction_cycles(
+        lowered, gpu, lowered.kernel, machine.clock, machine.sms * machine.sub_cores_per_sm
+    )
     return least / clock_hz + reduction / machine.clock
 
 

@@ -130,6 +130,11 @@ def simulate(lowered: Lowered, machine: Machine, engine: EngineName = "numba", t
         If the kernel does not fit the machine.
     """
     _require_multipliers(lowered, machine)
+    if lowered.encodes_output and (machine.gpu is None or engine == "analytic"):
+        message = (
+            "must not be given where SMs alone are timed: the whole GPU (level: gpu) encodes and writes C"
+        )
+        raise LoweringError(Problem(message, path=f"kernel {lowered.kernel.name}: options.output_density"))
     if lowered.steps is not None:
         timing = instruction_timing(lowered, machine)
         if engine == "analytic":
@@ -137,7 +142,7 @@ def simulate(lowered: Lowered, machine: Machine, engine: EngineName = "numba", t
         if machine.gpu is None:
             return outer_simulator.simulate(lowered, machine, timing, engine, threads)
         ctas = outer_simulator.time_ctas(lowered, machine, timing, engine, threads)
-        of_grid = gpu_simulator.of_outer(ctas, gpu_simulator.slabs_along_k(lowered))
+        of_grid = gpu_simulator.of_outer(ctas, lowered, machine)
         return gpu_simulator.simulate(lowered, machine, of_grid, engine)
     if engine == "analytic":
         mnemonics = {op.instruction.mnemonic for op in lowered.program.body}
