@@ -23,5 +23,7 @@ FLAG = "kernel.options.output_density"
     ],
 )
 def test_what_has_no_effect_or_is_no_share_is_told(stcsim: Run, more: tuple[str, ...], line: str) -> None:
-    ended = stcsim("sim", "gemm", *"--m 64 --n 64 --k 64".split(), "--machine", "dstc-v100", "--set", *more)
+    ended = stcsim(
+        "sim", "gemm", "--m", "64", "--n", "64", "--k", "64", "--machine", "dstc-v100", "--set", *more
+    )
     assert (ended.status, ended.out, ended.err) == (2, "", line + "\n")

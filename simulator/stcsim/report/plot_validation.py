@@ -67,13 +67,13 @@ def predicted_against_measured(name: str, found: Validation) -> Plot | None:
         readable_log(below.xaxis, low, high)
         above.set_xlim(low, high)
         above.set_ylim(low, high)
+        below.set_yticks([0.4, 0.5, 0.65, 0.8, 1.0, 1.2, 1.5, 2.0, 2.5], minor=False)
+        below.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+        below.set_yticks([], minor=True)
         spread = [row["ratio"] for row in table]
         below.set_ylim(
             max(_LOWEST, min(0.75, min(spread) / 1.05)), min(_HIGHEST, max(1.33, max(spread) * 1.05))
         )
-        below.set_yticks([0.4, 0.5, 0.65, 0.8, 1.0, 1.2, 1.5, 2.0, 2.5], minor=False)
-        below.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
-        below.set_yticks([], minor=True)
         above.set_ylabel(f"predicted ({found.unit})")
         below.set_ylabel("predicted / measured")
         below.set_xlabel(f"measured ({found.unit})")
