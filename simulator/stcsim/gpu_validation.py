@@ -11,11 +11,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
+from typing import get_args
 
 from stcsim.auto import Tried, fastest, listed, race
 from stcsim.catalog import KernelEntry, MachineEntry, load_kernel, load_machine
 from stcsim.config.machine import Dtype
-from stcsim.errors import StcsimError
+from stcsim.errors import ConfigError, Problem, StcsimError, must
 from stcsim.lowering import LOWERINGS
 from stcsim.lowering.lowered import Lowered
 from stcsim.machine.simulator import simulate
@@ -113,7 +114,16 @@ def a100_gemm(
     """
     rows = read_table(path, "a100-gemm", ("m", "n", "k"), ("dtype",), ("dense_us", *SPARSE))
     entry, _ = load_machine(machine)
-    kernels = {dtype: tuple(listed(entry, dtype)) for dtype in {row["dtype"] for row in rows}}
+    kernels = {dtype: tuple(listed(entry, dtype)) for dtype in get_args(Dtype)}
+    known = [dtype for dtype, found in kernels.items() if found]
+    problems = [
+        Problem(must(f"must be an operand type of {machine}'s kernels ({', '.join(known)})", dtype, near=known),
+                None if path is None else str(path), path="dtype")
+        for dtype in dict.fromkeys(str(row["dtype"]) for row in rows)
+        if dtype not in known
+    ]  # fmt: skip
+    if problems:
+        raise ConfigError(problems)
 
     def predict(row: Row) -> Row:
         m, n, k, dtype = int(row["m"]), int(row["n"]), int(row["k"]), row["dtype"]

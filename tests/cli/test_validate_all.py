@@ -75,6 +75,8 @@ def test_there_is_no_plot_without_measurements(stcsim: Run, table: Path, tmp_pat
     table.write_text(HEAD + "fp16,128,256,512,,\n")
     folder = tmp_path / "plots"
     ended = stcsim("validate", "a100-gemm", "--csv", table, "--jobs", "1", "--plot", folder)
-    assert (ended.status, ended.out) == (2, "")
-    assert ended.err == "a100-gemm: must hold measured values: there is nothing to draw\n"
+    assert ended.status == 2
+    assert ended.out.splitlines()[1].startswith("fp16\t128\t256\t512\t")  # what was computed is not lost
+    # On a slow machine a line of progress stands before.
+    assert ended.err.splitlines()[-1] == "a100-gemm: must hold measured values: there is nothing to draw"
     assert not folder.exists()

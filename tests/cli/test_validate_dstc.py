@@ -52,7 +52,7 @@ def test_the_shipped_points_are_predicted_in_their_order(stcsim: Run) -> None:
         ("density_a\n0.5\n", ":1: must have the columns density_a, density_b, not density_a"),
         ("density_a,density_b\n0.5,50\n", ":2: density_b: must be a fraction from 0 to 1, not 50"),
         ("density_a,density_b\nx,0.5\n", ":2: density_a: must be a finite number, 0 or more, not x"),
-        ("density_a,density_b\n,0.5\n", ":2: density_a: must be a finite number, 0 or more, not "),
+        ("density_a,density_b\n,0.5\n", ":2: density_a: must be a finite number, 0 or more, not empty"),
         (
             "density_a,density_b,time_digitised_arbitrary_unit\n1,1,\n0.5,0.5,-3\n",
             ":3: time_digitised_arbitrary_unit: must be a finite number above 0, or empty, not -3",

@@ -100,23 +100,53 @@ def test_the_text_output_has_a_line_for_each_row_also_where_predictions_are_empt
     ("name", "text", "messages"),
     [
         ("a100-gemm", "m,n,k\n1,2,3\n", [":1: must have the columns m, n, k, dtype, not m, n, k"]),
-        ("a100-gemm", "", [":1: must have the columns m, n, k, dtype, not "]),
+        ("a100-gemm", "", [":1: must have the columns m, n, k, dtype, not an empty line"]),
         (
             "a100-gemm",
             "dtype,m,n,k\nfp16,x,2,3\n,1,2,-3\n",
             [
-                ":2: m: must be a finite number, 0 or more, not x",
-                ":3: k: must be a finite number, 0 or more, not -3",
+                ":2: m: must be a whole number from 0 to 2,147,483,647, not x",
+                ":3: k: must be a whole number from 0 to 2,147,483,647, not -3",
                 ":3: dtype: must not be empty",
             ],
         ),
-        ("a100-sxm80-gemm-bf16", "m,n,k\n1,,3\n", [":2: n: must be a finite number, 0 or more, not "]),
+        (
+            "a100-sxm80-gemm-bf16",
+            "m,n,k\n1,,3\n",
+            [":2: n: must be a whole number from 0 to 2,147,483,647, not empty"],
+        ),
         (
             "a100-gemm",
             "dtype,m,n,k,dense_us,kexp_2of6_us\nfp16,8,8,8,fast,0\n",
             [
                 ":2: dense_us: must be a finite number above 0, or empty, not fast",
                 ":2: kexp_2of6_us: must be a finite number above 0, or empty, not 0",
+            ],
+        ),
+        (
+            "a100-gemm",
+            "dtype,m,n,k,dens_us,k\nfp16,8,8,8,5,8\n",
+            [
+                ":1: must have each column once, not k",
+                ":1: must have measured columns of the names known, not dens_us (did you mean dense_us?)",
+            ],
+        ),
+        (
+            "a100-gemm",
+            "dtype,m,n,k\nfp16,1.5,8,8\nfp16,8,8\nfp16,99999999999999,8,8,1\n\nfp16,99999999999999,8,8\n",
+            [
+                ":2: m: must be a whole number from 0 to 2,147,483,647, not 1.5",
+                ":3: must have 4 cells, as its title, not 3",
+                ":4: must have 4 cells, as its title, not 5",
+                ":6: m: must be a whole number from 0 to 2,147,483,647, not 99999999999999",
+            ],
+        ),
+        (
+            "a100-gemm",
+            "dtype,m,n,k\nfp61,8,8,8\n",
+            [
+                ": dtype: must be an operand type of a100-pcie-80gb's kernels (fp16, bf16, tf32, int8), not fp61 "
+                "(did you mean fp16?)"
             ],
         ),
         ("h200-mma-sync", "M,N,K\n1,2,3\n", [":1: must have the columns M, N, K, config, not M, N, K"]),
@@ -133,3 +163,10 @@ def test_each_fault_of_a_table_is_one_line(
 
 def test_a_table_without_rows_gives_no_rows(stcsim: Run, table: Callable[[str], Path]) -> None:
     assert rows(stcsim, "a100-gemm", table("dtype,m,n,k,dense_us\n")) == {"rows": [], "summary": {}}
+
+
+def test_a_spreadsheets_byte_order_mark_and_whole_numbers_with_a_point_are_read(
+    stcsim: Run, table: Callable[[str], Path]
+) -> None:
+    (row,) = rows(stcsim, "a100-gemm", table("\ufeffdtype,m,n,k,dense_us\r\nbf16,64.0,64,64,\r\n"))["rows"]
+    assert row["predicted_dense_us"] > 0

@@ -183,3 +183,10 @@ def test_pruning_a_view_keeps_the_values_that_are_left() -> None:
         is_transposed=True, base=filters.base, index=filters.index,
     )  # fmt: skip
     np.testing.assert_array_equal(pruned.values(0, 18, 0, 3), values * half)
+
+
+def test_padding_beyond_all_reason_is_one_error_and_no_memory() -> None:
+    with pytest.raises(
+        WorkloadError, match=r"padding: must leave at most 16,777,216 output rows, not 2,000,"
+    ):
+        shape(h=5, w=5, r=3, s=3, padding=(10**12, 0))

@@ -97,6 +97,10 @@ def main() -> None:
     except BrokenPipeError:
         sys.stderr.close()
         sys.exit(0)
+    except MemoryError as error:
+        told = str(error).splitlines()[0][:120] if str(error) else "more than there is"
+        print(f"problem: must fit into this machine's memory ({told})", file=sys.stderr)
+        sys.exit(2)
     except OSError as error:
         if error.errno != errno.ENOSPC:
             raise

@@ -26,12 +26,19 @@ plot_option = click.option(
 
 
 def show(name: str, found: Validation, folder: Path | None, *, as_json: bool) -> None:
-    """Print rows and errors, as JSON or as a table with a line for each measured quantity; draw what was measured."""
-    if folder is not None:
-        draw(name, found, folder)
+    """Print rows and errors, as JSON or as a table with a line for each measured quantity; draw what was measured.
+
+    Printed first: where the picture cannot be made, the predictions are not lost.
+    """
     if as_json:
         click.echo(json.dumps({"rows": found.rows, "summary": found.summary}, indent=2))
-        return
+    else:
+        _print_table(found)
+    if folder is not None:
+        draw(name, found, folder)
+
+
+def _print_table(found: Validation) -> None:
     columns = [
         column for column in (found.rows[0] if found.rows else {}) if not column.startswith("bottleneck_")
     ]

@@ -125,7 +125,7 @@ def readable_log(axis: Axis, low: float, high: float) -> None:
         axis.set_major_locator(LogLocator(numticks=7))
         return
     axis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0) if high / low < 10**1.5 else (1.0,)))
-    axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+    axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.10g}"))
 
 
 def chosen_points(results: SweepResults) -> list[PointSummary]:

@@ -58,7 +58,7 @@ def predicted_against_measured(name: str, found: Validation) -> Plot | None:
             mean = error_figures(pairs)["mean_absolute_error_fraction"]
             above.scatter(measured, [pair[1] for pair in pairs], label=f"{quantity}: {mean:.1%}", **look)
             ratios = [min(max(predicted / value, _LOWEST), _HIGHEST) for value, predicted in pairs]
-            below.scatter(measured, ratios, **look)
+            below.scatter(measured, ratios, clip_on=False, **look)  # one on the edge is seen whole
         for axes in (above, below):
             axes.set_xscale("log")
             axes.set_yscale("log")

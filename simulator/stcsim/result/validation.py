@@ -7,6 +7,7 @@ and `stcsim.report.plot_validation` show it.  Knows no machine and no kernel.
 from __future__ import annotations
 
 import csv
+import difflib
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -16,6 +17,11 @@ from typing import Any
 from stcsim.errors import ConfigError, Problem, must
 from stcsim.resources import data_path
 
+LARGEST_SIZE = 2**31 - 1
+"""Of M, N and K: what a kernel's 32-bit indices hold."""
+_SIZES = ("m", "n", "k")
+_NEAR = 0.85
+"""From this likeness (difflib's) on, a column that nobody reads is taken for a misspelt one."""
 Row = dict[str, Any]
 Progress = Callable[[int, int, str], None]
 
@@ -97,33 +103,33 @@ def read_table(
     Raises
     ------
     ConfigError
-        With every problem: no such file, missing columns, cells that are no numbers.
+        With every problem: no such file, columns that are missing, doubled or nearly named as a measured
+        one, rows of another length, cells that are no numbers, sizes that are not whole.
     """
     file = path or data_path("configs", "validation", f"{name}.csv")
     try:
-        with file.open(newline="", encoding="utf-8") as stream:
-            reader = csv.DictReader(stream)
-            columns = reader.fieldnames or []
-            raw = list(reader)
+        # A spreadsheet's CSV begins with a byte order mark, which is not part of its first column's name.
+        with file.open(newline="", encoding="utf-8-sig") as stream:
+            reader = csv.reader(stream)
+            lines = [(reader.line_num, cells) for cells in reader if cells]
     except (OSError, UnicodeDecodeError, csv.Error):
         raise ConfigError(Problem("must be a CSV file that can be read", file=str(file))) from None
-    problems = [
-        Problem(
-            must("must have the columns " + ", ".join((*inputs, *texts)), ", ".join(columns)),
-            file=str(file),
-            line=1,
-        )
-    ]
-    if not {*inputs, *texts} <= set(columns):
+    columns = [cell.strip() for cell in lines[0][1]] if lines else []
+    problems = [Problem(text, str(file), 1) for text in _header_faults(columns, (*inputs, *texts), measured)]
+    if problems:
         raise ConfigError(problems)
-    problems = []
     rows = []
-    for line, cells in enumerate(raw, start=2):
-        row = {key: _number(value) for key, value in cells.items() if key is not None}
+    for line, values in lines[1:]:
+        if len(values) != len(columns):
+            what = must(f"must have {len(columns)} cells, as its title", len(values))
+            problems.append(Problem(what, str(file), line))
+            continue
+        cells = dict(zip(columns, values, strict=True))
+        row = {key: _number(value) for key, value in cells.items()}
         for key in inputs:
             fault = _fault(key, row[key])
             if fault is not None:
-                problems.append(Problem(must(fault, cells[key]), str(file), line, key))
+                problems.append(Problem(must(fault, cells[key].strip() or "empty"), str(file), line, key))
         problems += [Problem("must not be empty", str(file), line, key) for key in texts if row[key] is None]
         problems += [
             Problem(must("must be a finite number above 0, or empty", cells[key]), str(file), line, key)
@@ -136,8 +142,25 @@ def read_table(
     return rows
 
 
+def _header_faults(columns: Sequence[str], needed: Sequence[str], measured: Sequence[str]) -> list[str]:
+    """Return what a title must be and is not; columns that are no business of the prediction's may be there."""
+    if not set(needed) <= set(columns):
+        return [must("must have the columns " + ", ".join(needed), ", ".join(columns) or "an empty line")]
+    doubled = sorted({name for name in columns if columns.count(name) > 1})
+    faults = [must("must have each column once", name) for name in doubled]
+    absent = [name for name in measured if name not in columns]
+    for name in columns:
+        if name not in (*needed, *measured) and difflib.get_close_matches(name, absent, 1, _NEAR):
+            faults.append(must("must have measured columns of the names known", name, near=absent))
+    return faults
+
+
 def _fault(column: str, value: float | str | None) -> str | None:
     """Return what a cell must be and is not."""
+    if column.lower() in _SIZES:
+        number = isinstance(value, int | float)
+        whole = number and 0 <= value <= LARGEST_SIZE and float(value).is_integer()
+        return None if whole else f"must be a whole number from 0 to {LARGEST_SIZE:,}"
     if not isinstance(value, int | float) or not 0 <= value < math.inf:
         return "must be a finite number, 0 or more"
     return "must be a fraction from 0 to 1" if column.startswith("density") and value > 1 else None

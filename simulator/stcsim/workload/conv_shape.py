@@ -20,6 +20,9 @@ import numpy as np
 
 from stcsim.errors import Problem, WorkloadError, must
 
+LARGEST_EDGE = 2**24
+"""Of an output's rows and columns: some arrays are as long as these, though none holds their product."""
+
 
 @dataclass(frozen=True)
 class ConvShape:
@@ -89,6 +92,9 @@ class ConvShape:
             if span > room:
                 what = f"must leave a filter that fits into the padded map's {room} {word}"
                 problems.append(Problem(must(what, f"{size} (it spans {span})"), path=name))
+            elif self._out(axis, edge, size) > LARGEST_EDGE:
+                what = f"must leave at most {LARGEST_EDGE:,} output {word}"
+                problems.append(Problem(must(what, f"{self._out(axis, edge, size):,}"), path="padding"))
         return problems
 
     @property
