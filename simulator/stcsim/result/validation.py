@@ -149,10 +149,11 @@ def _header_faults(columns: Sequence[str], needed: Sequence[str], measured: Sequ
     doubled = sorted({name for name in columns if columns.count(name) > 1})
     faults = [must("must have each column once", name) for name in doubled]
     absent = [name for name in measured if name not in columns]
-    for name in columns:
-        if name not in (*needed, *measured) and difflib.get_close_matches(name, absent, 1, _NEAR):
-            faults.append(must("must have measured columns of the names known", name, near=absent))
-    return faults
+    return faults + [
+        must("must have measured columns of the names known", name, near=absent)
+        for name in columns
+        if name not in (*needed, *measured) and difflib.get_close_matches(name, absent, 1, _NEAR)
+    ]
 
 
 def _fault(column: str, value: float | str | None) -> str | None:
