@@ -159,8 +159,7 @@ def _header_faults(columns: Sequence[str], needed: Sequence[str], measured: Sequ
 def _fault(column: str, value: float | str | None) -> str | None:
     """Return what a cell must be and is not."""
     if column.lower() in _SIZES:
-        number = isinstance(value, int | float)
-        whole = number and 0 <= value <= LARGEST_SIZE and float(value).is_integer()
+        whole = isinstance(value, int | float) and 0 <= value <= LARGEST_SIZE and float(value).is_integer()
         return None if whole else f"must be a whole number from 0 to {LARGEST_SIZE:,}"
     if not isinstance(value, int | float) or not 0 <= value < math.inf:
         return "must be a finite number, 0 or more"
